@@ -1,0 +1,19 @@
+"""The error tree: what the user can mend, what the loader under test broke, and the rest, which is ours."""
+
+from __future__ import annotations
+
+
+class BadbatchError(Exception):
+    """Base of the errors that badbatch raises on purpose; the message is one line and says how to mend it."""
+
+
+class UserError(BadbatchError):
+    """An option, a file or a name that the user gave is wrong."""
+
+
+class LoaderError(UserError):
+    """The loader under test cannot be held to anything: it cannot be imported, called, iterated or read."""
+
+
+class HarnessError(BadbatchError):
+    """The harness itself failed; never the loader's fault."""

@@ -1,0 +1,139 @@
+"""The processes below a process, found without reading the whole process table."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import psutil
+
+_FAST = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")  # Linux with CONFIG_PROC_CHILDREN
+
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_TRACKERS_WITHIN_S = 0.5
+_POLL_S = 0.005
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def die_with_parent(signum: int, parent: int | None = None) -> None:
+    """Ask the kernel to send ``signum`` to this process when its parent dies (Linux only); 0: no longer.
+
+    Args:
+        parent: whose child this process was when it began. If that has died already, this process ends here.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signum)
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant that loses its own (Linux only)."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_all(find: Callable[[], list[int]], within_s: float) -> bool:
+    """Kill what ``find`` finds until nothing of it is alive: what is killed may have just forked. Whether that was reached.
+
+    The resource trackers of multiprocessing have a moment to end by themselves: they do when all others have gone, and
+    then remove the semaphores and the shared memory that those had.
+    """
+    began = time.monotonic()
+    while True:
+        rest = [pid for pid in find() if alive(pid)]
+        if not rest:
+            return True
+        seconds = time.monotonic() - began
+        if seconds >= within_s:
+            return False
+        for pid in rest:
+            if seconds >= _TRACKERS_WITHIN_S or not _tracks_resources(pid):
+                kill(pid)
+        time.sleep(_POLL_S)
+
+
+def end_tree(root: int, within_s: float) -> None:
+    """Kill a child of ours with all that is below it. It must be a subreaper, and is left for the caller to wait for."""
+    try:
+        os.kill(root, signal.SIGSTOP)  # so that it starts nothing new, and stays to be the parent of orphans
+    except ProcessLookupError:
+        return
+    end_all(lambda: descendants(root), within_s)
+    kill(root)
+
+
+def _tracks_resources(pid: int) -> bool:
+    try:
+        return any("multiprocessing.resource_tracker" in argument for argument in psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return False
+
+
+def descendants(pid: int | None = None) -> list[int]:
+    """The pids of all children, their children and so on; of this process where none is given. Zombies included."""
+    root = os.getpid() if pid is None else pid
+    if not _FAST:
+        try:
+            return [process.pid for process in psutil.Process(root).children(recursive=True)]
+        except psutil.Error:
+            return []
+    found: list[int] = []
+    todo = [root]
+    while todo:
+        children = _children(todo.pop())
+        found += children
+        todo += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return found
+    for task in tasks:
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                found += [int(child) for child in file.read().split()]
+        except OSError:  # the thread has just ended
+            continue
+    return found
+
+
+def kill(pid: int) -> None:
+    """SIGKILL, if there still is such a process, and if it is ours."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # a set-user-id program is not for us to end
+        return
+
+
+def state(pid: int) -> str | None:
+    """psutil's word for a process's state; None: there is no such process."""
+    try:
+        return str(psutil.Process(pid).status())
+    except psutil.Error:
+        return None
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process, and it is no zombie."""
+    return state(pid) not in (None, psutil.STATUS_ZOMBIE)
+
+
+def described(pid: int) -> str:
+    """``name (state)`` of a process, without its pid, so that the same leftover is told in the same words."""
+    try:
+        process = psutil.Process(pid)
+        return f"{process.name()} ({process.status()})"
+    except psutil.Error:
+        return "a process that has just ended"

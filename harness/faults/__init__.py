@@ -1,0 +1,28 @@
+"""One file a fault. Importing this package registers all of them: ``from badbatch.harness.faults import Hang``."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from .base import DAMAGING, Effect, Fault, Read, fault, from_json, registry
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+_BY_CLASS_NAME = {cls.__name__: cls for cls in registry().values()}
+
+
+def __getattr__(name: str) -> type[Fault]:
+    # Every registered class is reachable here, so that a new fault needs no second edit.
+    try:
+        return _BY_CLASS_NAME[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_BY_CLASS_NAME]
+
+
+__all__ = ["DAMAGING", "Effect", "Fault", "Read", "fault", "from_json", "registry"]

@@ -1,0 +1,104 @@
+"""What a fault is: a small frozen value that knows how to strike one read, and never who runs it."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import enum
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+from ..errors import UserError
+
+
+class Effect(enum.Enum):
+    """What a fault does to the read that it strikes; the expectation model reasons on this, never on a fault's name."""
+
+    ERROR = "error"  # the read raises
+    VALUE = "value"  # the read returns something that is not a good sample
+    UNPICKLABLE = "unpicklable"  # the read returns a good sample that cannot leave its process
+    LEGAL = "legal"  # odd but good: a loader must deliver it
+    STALL = "stall"  # the read does not return
+    SLOW = "slow"  # the read returns the good sample, late
+    CRASH = "crash"  # the reading process dies
+    TRANSIENT = "transient"  # the read fails at first and is well when tried again
+
+
+DAMAGING = frozenset({Effect.ERROR, Effect.VALUE, Effect.STALL, Effect.CRASH})
+"""Effects after which the sample cannot be delivered as good."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Read:
+    """One read of one sample, as a fault sees it."""
+
+    sample: int
+    value: Callable[[], Any]
+    """The undamaged sample."""
+    took_hold: Callable[[], None]
+    """To be called by the fault at the moment it takes hold, just before the harm is done."""
+    attempt: Callable[[], int]
+    """How often this sample was read before, over all processes of the trial; counts itself, so call it once a read."""
+
+
+class Fault:
+    """Base of all faults. A subclass is a frozen dataclass, registered with :func:`fault`."""
+
+    kind: ClassVar[str]
+    effect: ClassVar[Effect]
+
+    @property
+    def damages(self) -> bool:
+        """Whether the struck sample can no longer be delivered as good."""
+        return self.effect in DAMAGING
+
+    def strike(self, read: Read) -> Any:
+        """Carry the fault out on one read: raise, block, die, or return what the reader is to get instead."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"fault": kind, **parameters}``; the inverse of :func:`from_json`."""
+        parameters = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {"fault": self.kind, **parameters}
+
+
+_REGISTRY: dict[str, type[Fault]] = {}
+F = TypeVar("F", bound=type[Fault])
+
+
+def fault(kind: str, *, effect: Effect) -> Callable[[F], F]:
+    """Register a frozen dataclass as the fault ``kind``. The first docstring line becomes its title."""
+
+    def register(cls: F) -> F:
+        if kind in _REGISTRY:
+            raise ValueError(f"two faults are called {kind!r}: {_REGISTRY[kind].__name__} and {cls.__name__}")
+        cls.kind = kind
+        cls.effect = effect
+        _REGISTRY[kind] = cls
+        return cls
+
+    return register
+
+
+def registry() -> dict[str, type[Fault]]:
+    """All registered faults by kind, in order of their names."""
+    return dict(sorted(_REGISTRY.items()))
+
+
+def from_json(data: dict[str, Any]) -> Fault:
+    """Build the fault that :meth:`Fault.to_json` described.
+
+    Raises:
+        UserError: the kind is unknown, or a parameter does not fit.
+    """
+    parameters = dict(data)
+    kind = parameters.pop("fault", None)
+    cls = _REGISTRY.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        near = difflib.get_close_matches(str(kind), _REGISTRY, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(_REGISTRY))}"
+        raise UserError(f"unknown fault {kind!r}{hint}")
+    try:
+        return cls(**parameters)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"fault {kind!r} cannot have the parameters {parameters}: {error}") from error

@@ -1,0 +1,88 @@
+"""A read in which a system call fails."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+from .base import Effect, Fault, Read, fault
+from .parameters import check_parameters
+
+Name = Literal["EIO", "ESTALE", "EACCES", "ENOSPC"]
+
+
+@fault("errno", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class Errno(Fault):
+    """The read fails with an ``OSError`` of the system: a broken disk, a stale network file, no permission, a full disk.
+
+    On Linux a real system call fails so, whatever the user's rights are, except that ESTALE takes root's; where none
+    can be made to fail, the same exception is built by hand.
+    """
+
+    name: Name = "EIO"
+    """EIO (input/output error), ESTALE (stale file handle), EACCES (permission denied) or ENOSPC (no space left)."""
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+    def strike(self, read: Read) -> NoReturn:
+        number: int = getattr(errno, self.name)
+        read.took_hold()
+        try:
+            FAILING_CALLS[self.name]()
+        except OSError as error:
+            if error.errno == number:
+                error.filename = f"sample {read.sample}"
+                raise
+        raise OSError(number, os.strerror(number), f"sample {read.sample}")
+
+
+def _eio() -> None:
+    # The first page of a process is never mapped.
+    memory = os.open("/proc/self/mem", os.O_RDONLY)
+    try:
+        os.pread(memory, 1, 0)
+    finally:
+        os.close(memory)
+
+
+def _enospc() -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        os.write(full, b"\0")
+    finally:
+        os.close(full)
+
+
+def _eacces() -> None:
+    # Root may read any file but a kernel setting that is write-only: for those the kernel asks the mode bits alone.
+    os.close(os.open("/proc/sys/vm/compact_memory", os.O_RDONLY))
+
+
+class _FileHandle(ctypes.Structure):
+    _fields_ = [("handle_bytes", ctypes.c_uint), ("handle_type", ctypes.c_int), ("f_handle", ctypes.c_ubyte * 8)]
+
+
+def _estale() -> None:
+    # No file of /proc can be opened by handle, so every handle is stale there, and no disk is asked.
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "open_by_handle_at"):  # Linux alone has it
+        return
+    mount = os.open("/proc", os.O_RDONLY)
+    try:
+        handle = _FileHandle(8, 1, (ctypes.c_ubyte * 8)(*[255] * 8))  # type 1: inode number and generation
+        opened = libc.open_by_handle_at(mount, ctypes.byref(handle), os.O_RDONLY)
+        if opened == -1:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        os.close(opened)
+    finally:
+        os.close(mount)
+
+
+FAILING_CALLS: dict[str, Callable[[], None]] = {"EIO": _eio, "ESTALE": _estale, "EACCES": _eacces, "ENOSPC": _enospc}
+"""Each makes a real call that fails so; it returns, or raises another ``OSError``, where the platform has none."""

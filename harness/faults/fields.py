@@ -1,0 +1,65 @@
+"""One field of a sample: where it is found, and how it is changed without touching the sample itself."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+
+def with_changed_field(sample: Any, field: str, change: Callable[[Any], Any]) -> Any:
+    """A shallow copy of ``sample`` in which ``change`` was applied to one field.
+
+    The field is ``sample[field]`` of a mapping, the one of that name of a named tuple, and the first vector (a tensor
+    or an array of at least one dimension, or a sequence that is no text) of any other tuple or list, or, where such a
+    one holds no vector, its first element.
+
+    Raises:
+        TypeError: there is no such field.
+    """
+    if isinstance(sample, Mapping):
+        if field not in sample:
+            raise TypeError(
+                f"the sample has no field {field!r} to damage; its fields are {', '.join(map(repr, sample))}"
+            )
+        changed = copy.copy(sample) if isinstance(sample, MutableMapping) else dict(sample)
+        changed[field] = change(sample[field])
+        return changed
+    if isinstance(sample, (tuple, list)) and sample:
+        names: tuple[str, ...] = getattr(sample, "_fields", ())
+        first_vector = next((at for at, element in enumerate(sample) if is_vector(element)), 0)
+        position = names.index(field) if field in names else first_vector
+        elements = [change(element) if at == position else element for at, element in enumerate(sample)]
+        return type(sample)(*elements) if names else type(sample)(elements)
+    raise TypeError(
+        f"the sample is a {type(sample).__name__}, which has no field {field!r} to damage: "
+        "a mapping, a tuple or a list is needed"
+    )
+
+
+def is_vector(value: Any) -> bool:
+    """Whether ``value`` is a tensor or array of at least one dimension, or a sequence that is no text."""
+    if is_array(value):
+        return bool(value.ndim)
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
+
+
+def is_array(value: Any) -> bool:
+    """Whether ``value`` is a tensor or a NumPy array; told by what it has, since neither library may be installed."""
+    return hasattr(value, "dtype") and hasattr(value, "ndim") and hasattr(value, "reshape")
+
+
+def copy_of(array: Any) -> Any:
+    """A contiguous copy of a tensor or array, with storage of its own."""
+    return array.contiguous().clone() if hasattr(array, "clone") else array.copy()
+
+
+def vector(value: Any, purpose: str) -> Any:
+    """``value`` itself.
+
+    Raises:
+        TypeError: it is no vector; the message says that ``purpose`` needs one.
+    """
+    if not is_vector(value):
+        raise TypeError(f"{purpose} needs a tensor, an array or a sequence, not a {type(value).__name__}")
+    return value

@@ -1,0 +1,22 @@
+"""A read that raises StopIteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from .base import Effect, Fault, Read, fault
+
+
+@fault("stop-iteration", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class RaiseStopIteration(Fault):
+    """The read raises ``StopIteration``, which a loader can mistake for the end of the epoch.
+
+    It is met where a data set calls ``next()`` on an exhausted reader of its own, such as a shard that is one
+    sample short. The exception is a plain ``raise StopIteration``.
+    """
+
+    def strike(self, read: Read) -> NoReturn:
+        read.took_hold()
+        raise StopIteration(f"sample {read.sample} cannot be read")

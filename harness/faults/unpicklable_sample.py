@@ -1,0 +1,75 @@
+"""A read that returns a good sample which cannot be pickled."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .base import Effect, Fault, Read, fault
+from .fields import is_array
+
+
+@fault("unpicklable-sample", effect=Effect.UNPICKLABLE)
+@dataclass(frozen=True)
+class UnpicklableSample(Fault):
+    """The read returns the good sample in a form that cannot be pickled, so that it cannot leave a worker.
+
+    It is met where a sample keeps an open file, a lazily opened picture or a lambda. The sample is given a class of
+    its own whose ``__reduce_ex__`` raises ``TypeError``. Collating by ``torch.utils.data.default_collate`` works and
+    carries the refusal over to the batch, where this sample is the first of it.
+    """
+
+    def strike(self, read: Read) -> Any:
+        refusing = unpicklable(read.value())
+        read.took_hold()
+        return refusing
+
+
+def unpicklable(value: Any) -> Any:
+    """A shallow copy of ``value`` that equals it and refuses to be pickled.
+
+    Raises:
+        TypeError: values of this class cannot be made so.
+    """
+    if isinstance(value, Mapping):
+        return _refusing(dict)(value)
+    if isinstance(value, tuple):
+        if hasattr(value, "_fields"):
+            return tuple.__new__(_refusing(type(value)), value)
+        return _refusing(tuple)(_within_tuple(value))
+    if isinstance(value, (list, str, bytes, int, float)) and not isinstance(value, bool):
+        return _refusing(type(value))(value)
+    if is_array(value):
+        cls = _refusing(type(value))
+        return value.as_subclass(cls) if hasattr(value, "as_subclass") else value.view(cls)
+    try:
+        duplicate = copy.copy(value)
+        object.__setattr__(duplicate, "__class__", _refusing(type(value)))
+    except TypeError as error:
+        raise TypeError(f"a {type(value).__name__} cannot be made unpicklable: {error}") from error
+    return duplicate
+
+
+def _within_tuple(elements: tuple[Any, ...]) -> list[Any]:
+    # Collating makes a list of tensors out of plain tuples, so the refusal must lie in the tensors to survive it.
+    return [unpicklable(element) if hasattr(element, "as_subclass") else element for element in elements]
+
+
+_REFUSING: dict[type[Any], type[Any]] = {}
+
+
+def _refusing(cls: type[Any]) -> type[Any]:
+    """The subclass of ``cls`` that can be copied and not pickled; always the same, as torch will not stack two."""
+    if cls not in _REFUSING:
+
+        def refuse(self: Any, protocol: int) -> Any:
+            raise TypeError(f"cannot pickle {cls.__name__!r} object")
+
+        members: dict[str, Any] = {"__reduce_ex__": refuse}
+        if cls in (dict, list):
+            # Collating copies the first sample of a batch and fills it in; copy.copy() would go by __reduce_ex__.
+            members["__copy__"] = lambda self: type(self)(self)
+        _REFUSING[cls] = type(f"Unpicklable{cls.__name__.capitalize()}", (cls,), members)
+    return _REFUSING[cls]
