@@ -1,0 +1,184 @@
+"""Checks on which samples arrive, how often, and whether they are what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...harness.faults import Effect
+from ...harness.history import History
+from ...harness.recorder import Kind
+from ..expectation import Expectation, Owed
+from ..ledger import Epoch, Fate, Ledger
+from .base import Violation, check, count, spans, with_effects
+
+
+@check(
+    "no-duplicates",
+    title="No sample arrives twice in one epoch",
+    why="A repeated sample counts twice in the gradient, and no loss curve shows it.",
+    source="torch.utils.data documentation, IterableDataset: each worker has its own replica of the data set and must be "
+    "configured to avoid duplicates",
+)
+def no_duplicates(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """Over all workers and ranks, beyond what ``substitute`` and ``tail="pad"`` allow."""
+    yield from twice(ledger.first, expected)
+
+
+def twice(epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
+    """The violation of an epoch in which samples arrive more often than anything allows."""
+    extra = int(epoch.extra.sum())
+    allowed = expected.pad_budget + expected.substitute_budget
+    if extra <= allowed:
+        return
+    samples = epoch.having(Fate.DUPLICATED)
+    most = int(epoch.arrivals.max())
+    yield Violation(
+        promised="each sample at most once" + (f", and {count(allowed, 'repetition')} besides" if allowed else ""),
+        happened=f"{count(len(samples), 'sample')} arrived more than once, up to {most} times",
+        duplicated=tuple(int(sample) for sample in samples),
+    )
+
+
+@check(
+    "no-lost-batches",
+    title="Every good sample arrives",
+    why="A model trained on what is left learns from a biased, smaller set, and nothing says so.",
+    source="the number of workers and ranks must not change which samples arrive; after an error the other batches still come",
+)
+def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """Beyond the collateral of a raised batch and what ``drop_last`` and ``tail="drop"`` leave out."""
+    epoch = ledger.first
+    odd = np.flatnonzero(expected.odd)
+    silent = expected.good | (expected.owed == Owed.EITHER)
+    lost = [int(s) for s in epoch.having(Fate.LOST) if silent[s] and s not in odd]
+    wrongly_skipped = [int(s) for s in epoch.having(Fate.SKIPPED) if expected.owed[s] == Owed.GOOD and s not in odd]
+    if lost:
+        yield Violation(
+            promised=_promise(expected),
+            happened=f"{count(len(lost), 'good sample')} never arrived{_after(history, expected)}",
+            lost=tuple(lost),
+            share=_share(history, lost),
+        )
+    if wrongly_skipped:
+        yield Violation(
+            promised="only damaged samples are skipped",
+            happened=f"{count(len(wrongly_skipped), 'good sample')} were reported as skipped and never arrived",
+            lost=tuple(wrongly_skipped),
+            share=_share(history, wrongly_skipped),
+        )
+
+
+def _promise(expected: Expectation) -> str:
+    if not expected.spec.plan:
+        return "every sample arrives"
+    if expected.contract.on_damage == "raise" and expected.goes_on:
+        return "after an error the epoch goes on"
+    return "every good sample arrives"
+
+
+def _after(history: History, expected: Expectation) -> str:
+    """After which event: the fault that took hold, and in which process."""
+    faults = history.of(Kind.FAULT)
+    if not len(faults):
+        return ""
+    first = faults[0]
+    fault = history.spec.plan.get(int(first["sample"]))
+    where = f"worker {first['worker']}" if first["worker"] >= 0 else "the reading process"
+    if history.spec.topology.ranks > 1:
+        where += f" of rank {first['rank']}"
+    more = f" (and {count(len(history.struck) - 1, 'more fault')})" if len(history.struck) > 1 else ""
+    return f" after sample {first['sample']} had its fault ({fault.kind if fault else '?'}) in {where}{more}"
+
+
+def _share(history: History, lost: list[int]) -> str:
+    """In whose share the lost samples were, when one worker or one rank read all of them that were read at all."""
+    reads = history.of(Kind.READ)
+    mine = reads[np.isin(reads["sample"], lost)]
+    topology = history.spec.topology
+    if not len(mine):
+        return "never read by any process"
+    unread = len(set(lost) - {int(s) for s in mine["sample"]})
+    tail = f"; {unread} of them never read" if unread else ""
+    owners = {(int(rank), int(worker)) for rank, worker in zip(mine["rank"], mine["worker"], strict=True)}
+    if topology.workers and len(owners) == 1:
+        rank, worker = owners.pop()
+        if worker >= 0:
+            return f"all in worker {worker}'s share" + (f" of rank {rank}" if topology.ranks > 1 else "") + tail
+    ranks = {rank for rank, _ in owners}
+    if topology.ranks > 1 and len(ranks) == 1:
+        return f"all in rank {ranks.pop()}'s share" + tail
+    return tail.removeprefix("; ")
+
+
+@check(
+    "content-intact",
+    title="What arrives as good is that sample, whole",
+    why="A half-grey picture or a label from the neighbouring row trains the model on something that never existed.",
+    source="DESIGN of badbatch: what arrives as good must be the sample; ids alone prove nothing",
+)
+def content_intact(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """Every field belongs to the same sample, and nothing arrives that the source never held."""
+    for epoch in ledger.epochs:
+        wrong = np.flatnonzero(epoch.wrong)
+        if len(wrong):
+            damaged = [int(s) for s in wrong if expected.owed[s] != Owed.GOOD]
+            what = f"{count(len(wrong), 'sample')} arrived with content that is not their own"
+            if damaged:
+                what += f"; damaged and passed as good: {spans(damaged)}"
+            yield Violation("a sample that arrives as good is as it was written", what, witnesses=_ids(wrong))
+        as_good = np.flatnonzero(expected.damaged & (epoch.arrivals > epoch.marked) & (epoch.wrong == 0))
+        if len(as_good):
+            yield Violation(
+                "a damaged sample does not arrive as good",
+                f"{count(len(as_good), 'damaged sample')} arrived unmarked",
+                witnesses=_ids(as_good),
+            )
+        if len(epoch.fabricated):
+            yield Violation(
+                f"only samples of the source arrive (ids 0 to {history.spec.samples - 1})",
+                f"{count(len(epoch.fabricated), 'sample')} arrived that the source never held",
+                witnesses=_ids(np.unique(epoch.fabricated)),
+            )
+    yield from _unreadable(history)
+
+
+def _ids(samples: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(sample) for sample in samples)
+
+
+def _unreadable(history: History) -> Iterator[Violation]:
+    events = history.of(Kind.UNREADABLE)
+    if len(events):
+        yield Violation(
+            "every batch carries ids by which its samples are known",
+            f"{count(len(events), 'batch')} could not be read: {history.text(events[0])}",
+        )
+
+
+@check(
+    "oddities-kept",
+    title="Legal but odd samples arrive",
+    why="An empty annotation list and a NaN where the schema allows it are data: dropping them biases the set.",
+    source="DESIGN of badbatch, valid oddities: a legal empty tensor is not a missing value",
+    exercised=with_effects(Effect.LEGAL),
+)
+def oddities_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """They arrive unmarked, and are not counted as skipped."""
+    for epoch in ledger.epochs:
+        gone = np.flatnonzero(expected.odd & np.isin(epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.MARKED)))
+        if len(gone):
+            fates = sorted({Fate(int(epoch.fate[s])).name.lower() for s in gone})
+            yield Violation(
+                "an odd but legal sample arrives like any other",
+                f"{count(len(gone), 'odd sample')} did not: {' and '.join(fates)}",
+                lost=_ids(gone),
+            )
+        counted = np.flatnonzero(expected.odd & (epoch.reported > 0) & (epoch.arrivals > 0))
+        if len(counted):
+            yield Violation(
+                "an odd but legal sample is not counted as skipped",
+                f"{count(len(counted), 'sample')} arrived and were counted as skipped all the same",
+                witnesses=_ids(counted),
+            )

@@ -1,0 +1,146 @@
+"""What a check is: a pure function from a recorded trial to violations, with a stable id and a reason to care."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ...harness.errors import UserError
+from ...harness.faults import Effect
+from ...harness.history import History
+from ...harness.job import Contract
+from ...harness.spec import TrialSpec
+from ..expectation import Expectation
+from ..ledger import Ledger
+
+CheckFunction = Callable[[History, Ledger, Expectation], "Iterator[Violation]"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Violation:
+    """One broken promise, with the samples that witness it."""
+
+    promised: str
+    happened: str
+    lost: tuple[int, ...] = ()
+    duplicated: tuple[int, ...] = ()
+    witnesses: tuple[int, ...] = ()
+    """Other samples that show it, the fewest that do."""
+    share: str = ""
+    """Whose samples they were, where that is known: ``all in worker 0's share``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One property."""
+
+    id: str
+    title: str
+    why: str
+    """Why a user should care."""
+    source: str
+    """Where the rule comes from."""
+    exercised: Callable[[TrialSpec], bool]
+    """Whether a trial of this kind can break it."""
+    needs: Callable[[Contract, TrialSpec], str | None]
+    """Why the check does not apply under a contract; None: it does."""
+    can_acquit_cut: bool
+    """Whether it can pass a trial that was cut short."""
+    function: CheckFunction
+
+    def __call__(self, history: History, ledger: Ledger, expected: Expectation) -> list[Violation]:
+        """The violations in one trial."""
+        return list(self.function(history, ledger, expected))
+
+
+_REGISTRY: dict[str, Check] = {}
+
+
+def always(spec: TrialSpec) -> bool:
+    """Every trial exercises the check."""
+    return True
+
+
+def with_effects(*effects: Effect) -> Callable[[TrialSpec], bool]:
+    """Trials whose plan has one of these effects exercise the check."""
+
+    def exercised(spec: TrialSpec) -> bool:
+        return any(fault.effect in effects for fault in spec.plan.values())
+
+    return exercised
+
+
+def nothing_needed(contract: Contract, spec: TrialSpec) -> str | None:
+    """Every contract has what the check needs."""
+    return None
+
+
+def check(
+    id: str,
+    *,
+    title: str,
+    why: str,
+    source: str,
+    exercised: Callable[[TrialSpec], bool] = always,
+    needs: Callable[[Contract, TrialSpec], str | None] = nothing_needed,
+    can_acquit_cut: bool = False,
+) -> Callable[[CheckFunction], CheckFunction]:
+    """Register a generator of violations as the check ``id``."""
+
+    def register(function: CheckFunction) -> CheckFunction:
+        if id in _REGISTRY:
+            raise ValueError(f"two checks are called {id!r}")
+        _REGISTRY[id] = Check(id, title, why, source, exercised, needs, can_acquit_cut, function)
+        return function
+
+    return register
+
+
+def registry() -> dict[str, Check]:
+    """All checks by id, in order of their ids."""
+    return dict(sorted(_REGISTRY.items()))
+
+
+def find(name: str) -> Check:
+    """The check of that id.
+
+    Raises:
+        UserError: there is none; names the nearest.
+    """
+    try:
+        return _REGISTRY[name]
+    except KeyError:
+        raise UserError(unknown("check", name, list(_REGISTRY))) from None
+
+
+def unknown(what: str, name: str, known: Sequence[str]) -> str:
+    """One line on an unknown name, with the nearest match."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"unknown {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(known))}")
+
+
+def spans(samples: Any, limit: int = 5) -> str:
+    """Sample ids as ``8-11, 16-19``: at most ``limit`` spans, then how many more samples there are.
+
+    >>> spans([8, 9, 10, 11, 16, 5])
+    '5, 8-11, 16'
+    """
+    ids = sorted({int(sample) for sample in samples})
+    found: list[tuple[int, int]] = []
+    for sample in ids:
+        if found and found[-1][1] == sample - 1:
+            found[-1] = (found[-1][0], sample)
+        else:
+            found.append((sample, sample))
+    shown = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found[:limit])
+    rest = sum(last - first + 1 for first, last in found[limit:])
+    return f"{shown} and {rest} more" if rest else shown
+
+
+def count(number: int, noun: str) -> str:
+    """``1 sample``, ``3 samples``, ``2 batches``."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}{'es' if noun.endswith(('ch', 's')) else 's'}"

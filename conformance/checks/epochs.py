@@ -1,0 +1,46 @@
+"""Checks on the epochs after the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...harness.history import History
+from ..expectation import Expectation, Owed
+from ..ledger import Fate, Ledger, Stop
+from .arrival import twice
+from .base import Violation, check, count
+
+
+@check(
+    "fresh-epoch",
+    title="Every later epoch is whole",
+    why="An iterator that is exhausted, or goes on where the last epoch was left, trains later epochs on a part of the data.",
+    source="the iterable protocol: each iter() begins anew",
+    exercised=lambda spec: spec.epochs > 1,
+)
+def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """Epochs two and three, the epoch after an early break, and the one after an error."""
+    after = "after an early break" if history.spec.break_after else "after the first"
+    for epoch in ledger.epochs[1:]:
+        odd = expected.odd
+        gone = [
+            int(s)
+            for s in epoch.having(Fate.LOST, Fate.UNDELIVERED)
+            if expected.owed[s] in (Owed.GOOD, Owed.EITHER) and not odd[s]
+        ]
+        unfinished = [stop for stop in epoch.stops if stop is not Stop.END]
+        if gone and (epoch.whole or Stop.NEVER_BEGAN in epoch.stops):
+            what = "never began" if unfinished else f"brought {int(np.count_nonzero(epoch.arrivals))} of {len(epoch.fate)}"
+            yield Violation(
+                f"epoch {epoch.number}, {after}, is whole",
+                f"it {what}: {count(len(gone), 'sample')} never arrived",
+                lost=tuple(gone),
+            )
+        for violation in twice(epoch, expected):
+            yield Violation(
+                f"epoch {epoch.number}, {after}, brings {violation.promised}",
+                violation.happened,
+                duplicated=violation.duplicated,
+            )

@@ -1,0 +1,286 @@
+"""Checks on what the loader tells: skips counted, errors raised as promised, and errors that say what happened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...harness.faults import Effect
+from ...harness.history import Events, History
+from ...harness.job import Contract
+from ...harness.recorder import Kind, Where
+from ...harness.spec import TrialSpec
+from ..expectation import Expectation, Owed
+from ..ledger import Epoch, Fate, Ledger
+from .base import Violation, check, count, spans, with_effects
+
+
+_RAISING = "the loader promises to raise: it has no skips to count"
+
+
+def _skips(contract: Contract, spec: TrialSpec) -> str | None:
+    if contract.on_damage == "raise":
+        return _RAISING
+    if contract.on_damage == "mark":
+        return "the loader marks what is damaged: it has no skips to count"
+    return None
+
+
+@check(
+    "exact-skip-count",
+    title="What is reported as skipped is what was damaged",
+    why="A silent skip trains a model on part of its data; a wrong count hides how large that part is.",
+    source="DESIGN of badbatch: silence about a skip is a failure; torchdata and webdataset handlers skip silently",
+    needs=_skips,
+)
+def exact_skip_count(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """The count, and the ids where the loader gives them, in every epoch."""
+    for epoch in ledger.epochs:
+        yield from _count_of(history, epoch, expected)
+
+
+def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
+    not_good = expected.owed != Owed.GOOD
+    gone = np.flatnonzero(not_good & np.isin(epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.SUBSTITUTED)))
+    owed = len(gone)
+    if not expected.goes_on or not epoch.whole:
+        return  # what was not reached cannot be counted
+    if epoch.reported_total is None:
+        if owed:
+            yield Violation(
+                f"every skip is reported: {count(owed, 'sample')} ({spans(gone)})",
+                "nothing was reported, by on_skip or by loader.skipped",
+                witnesses=tuple(int(s) for s in gone),
+            )
+        return
+    optional = int(np.count_nonzero(expected.lethal | (expected.owed == Owed.EITHER))) + expected.pad_budget
+    named = epoch.reported > 0
+    # Good samples that were skipped all the same are another check's finding; odd ones another's again.
+    strangers = np.flatnonzero(named & ~not_good & ~expected.odd & (epoch.arrivals > 0))
+    silent = np.flatnonzero(not_good & (epoch.fate == Fate.LOST))
+    wrongly = int(np.count_nonzero(named & ~not_good & (epoch.arrivals == 0))) + int(epoch.reported[expected.odd].sum())
+    total = epoch.reported_total - wrongly
+    if len(strangers) or epoch.reported_strangers:
+        yield Violation(
+            "only samples that were skipped are reported",
+            f"{count(len(strangers) + epoch.reported_strangers, 'sample')} were reported as skipped that were not",
+            witnesses=tuple(int(s) for s in strangers),
+        )
+    elif len(silent) or not owed <= total <= owed + optional:
+        yield Violation(
+            f"{count(owed, 'skip')} reported ({spans(gone)})" if owed else "no skip reported",
+            f"{count(epoch.reported_total, 'skip')} reported",
+            witnesses=tuple(int(s) for s in (silent if len(silent) else gone)),
+        )
+
+
+@check(
+    "contract-kept",
+    title="Damage is treated as promised, in every topology",
+    why="A policy that holds at 0 workers and breaks at 2 is found out in production, at full scale.",
+    source="the headline law: workers and ranks are a performance knob",
+)
+def contract_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """The policy observed is the one declared, or inferred at zero workers and one rank."""
+    yield from _cannot_be_built(history)
+    for epoch in ledger.epochs:
+        errors = sum(epoch.errors)
+        if errors > expected.error_budget and not (errors and not expected.goes_on and expected.spec.plan):
+            yield _too_many(history, epoch, expected, errors)
+        yield from _POLICY[expected.contract.on_damage or "raise"](history, epoch, expected)
+
+
+def _cannot_be_built(history: History) -> Iterator[Violation]:
+    failed = history.of(Kind.RAISED)
+    failed = failed[np.isin(failed["flags"], (Where.FACTORY, Where.LENGTH, Where.CLOSE, Where.REPORT))]
+    if len(failed):
+        where = {Where.FACTORY: "building it", Where.LENGTH: "len()", Where.CLOSE: "closing it", Where.REPORT: "skipped"}
+        yield Violation(
+            "the loader can be built, asked and closed in every topology",
+            f"{where[Where(int(failed[0]['flags']))]} raised {_said(history, failed[0])}",
+        )
+
+
+def _too_many(history: History, epoch: Epoch, expected: Expectation, errors: int) -> Violation:
+    first = history.of(Kind.RAISED, epoch=epoch.number)[0]
+    if not expected.spec.plan:
+        return Violation("no error where nothing is damaged", f"the consumer got {_said(history, first)}")
+    if expected.contract.on_damage != "raise":
+        return Violation(
+            f"a damaged sample is {_PARTICIPLE[expected.contract.on_damage or 'skip']}",
+            f"{count(errors, 'error')} reached the consumer: {_said(history, first)}",
+        )
+    return Violation(
+        f"an error surfaces once for each damaged batch: at most {expected.error_budget}",
+        f"{count(errors, 'error')} reached the consumer, the first: {_said(history, first)}",
+    )
+
+
+_PARTICIPLE = {"skip": "skipped", "substitute": "substituted", "mark": "marked"}
+
+
+def _said(history: History, event: np.void) -> str:
+    message = history.text(event).strip().splitlines()
+    kind = history.text(event, "type").removeprefix("builtins.")
+    return f"{kind}: {message[-1][:120]}" if message else kind
+
+
+def _raise(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
+    errors = sum(epoch.errors)
+    if not expected.goes_on:
+        yield from _half_way(history, epoch)
+    if not epoch.whole:
+        return
+    swallowed = [int(s) for s in np.flatnonzero(expected.damaged & np.isin(epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.MARKED)))]
+    if swallowed and (expected.goes_on or not errors):
+        fates = sorted({Fate(int(epoch.fate[s])).name.lower() for s in swallowed})
+        how = {"lost": "vanished without an error", "skipped": "skipped", "marked": "marked as missing"}
+        yield Violation(
+            "an error tells of each damaged sample",
+            f"{count(len(swallowed), 'damaged sample')} {' or '.join(how[fate] for fate in fates)}"
+            + ("" if errors else "; no error reached the consumer"),
+            witnesses=tuple(swallowed),
+        )
+
+
+def _half_way(history: History, epoch: Epoch) -> Iterator[Violation]:
+    for rank in range(history.spec.topology.ranks):
+        raised = history.of(Kind.RAISED, epoch=epoch.number, rank=rank)
+        if not len(raised):
+            continue
+        got = history.of(Kind.GOT, epoch=epoch.number, rank=rank)
+        after = got[got["time"] > raised[0]["time"]]
+        if len(after):
+            yield Violation(
+                "after an error the iterator is finished, or keeps failing",
+                f"{count(len(after), 'batch')} still came after it",
+            )
+
+
+def _skip(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
+    marked = np.flatnonzero(expected.damaged & (epoch.marked > 0))
+    if len(marked) or epoch.unnamed:
+        yield Violation(
+            "a damaged sample is skipped",
+            f"{count(max(len(marked), epoch.unnamed), 'sample')} arrived marked as missing",
+            witnesses=tuple(int(s) for s in marked),
+        )
+
+
+def _substitute(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
+    if not epoch.whole or expected.spec.drop_last or not expected.spec.plan:
+        return
+    wanted = expected.spec.samples
+    came = int(epoch.arrivals.sum())
+    told = sum(epoch.errors)
+    spare = told * expected.spec.batch_size + int(np.count_nonzero(expected.lethal))
+    if expected.good.any() and came < wanted - spare and not np.any((epoch.fate == Fate.LOST) & expected.good):
+        yield Violation("as many samples as ever arrive", f"{came} of {wanted} arrived")
+
+
+def _mark(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
+    if not epoch.whole:
+        return
+    gone = np.flatnonzero(expected.damaged & ~expected.lethal & np.isin(epoch.fate, (Fate.LOST, Fate.SKIPPED)))
+    if len(gone):
+        yield Violation(
+            "a damaged sample arrives, marked",
+            f"{count(len(gone), 'damaged sample')} did not arrive",
+            witnesses=tuple(int(s) for s in gone),
+        )
+
+
+_POLICY = {"raise": _raise, "skip": _skip, "substitute": _substitute, "mark": _mark}
+
+
+def _raises(contract: Contract, spec: TrialSpec) -> str | None:
+    return None if contract.on_damage == "raise" else "the loader does not promise to raise"
+
+
+def _surfaced(history: History) -> Events:
+    """The first error that reached each rank's consumer after a fault took hold there."""
+    first = []
+    for rank in range(history.spec.topology.ranks):
+        struck = history.of(Kind.FAULT, rank=rank)
+        raised = history.of(Kind.RAISED, rank=rank)
+        raised = raised[np.isin(raised["flags"], (Where.NEXT, Where.OUTSIDE, Where.ITER))]
+        if len(struck):
+            after = raised[raised["time"] >= struck[0]["time"]]
+            first.append(after[:1])
+    found: Events = np.concatenate(first) if first else history.events[:0]
+    return found
+
+
+@check(
+    "error-names-sample",
+    title="The error names the sample or the worker",
+    why="An error that names neither leaves a search through millions of files.",
+    source="torch.utils.data, ExceptionWrapper: 'Caught … in DataLoader worker process N'",
+    exercised=with_effects(Effect.ERROR, Effect.CRASH),
+    needs=_raises,
+)
+def error_names_sample(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """Or carries what the source said in its own message."""
+    source_said = [text for text in _source_errors(history).values() if text["message"]]
+    for event in _surfaced(history):
+        said = history.text(event)
+        numbers = set(re.findall(r"\d+", said))
+        names_sample = any(str(int(sample)) in numbers for sample in history.struck)
+        names_worker = re.search(r"(worker|pid|process)\W+(process |pid\(s\) )?\W*\d+", said, re.IGNORECASE)
+        if not (names_sample or names_worker or any(text["message"] in said for text in source_said)):
+            yield Violation(
+                "the error names the sample, or the worker",
+                f"it says only: {said.strip()[:160] or 'nothing'}",
+                witnesses=tuple(int(s) for s in history.struck[:5]),
+            )
+
+
+def _source_errors(history: History) -> dict[int, dict[str, object]]:
+    """What the source itself raised, by sample."""
+    done = history.of(Kind.READ_DONE)
+    found: dict[int, dict[str, object]] = {}
+    for event in done[done["flags"] == 1]:
+        text = history.texts.get((int(event["pid"]), int(event["aux"])))
+        if text is not None:
+            found.setdefault(int(event["sample"]), dict(text))
+    return found
+
+
+@check(
+    "error-kept",
+    title="The error keeps its type and its message",
+    why="A handler written for OSError at 0 workers never runs when a worker turns it into RuntimeError.",
+    source="pytorch/pytorch issues on ExceptionWrapper.reraise: classes with other constructors come out as RuntimeError",
+    exercised=with_effects(Effect.ERROR),
+    needs=_raises,
+)
+def error_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """On the way out of a worker as without workers; a StopIteration cannot leave ``next()`` as an error (PEP 479)."""
+    sources = {
+        sample: text for sample, text in _source_errors(history).items() if text["type"] != "builtins.StopIteration"
+    }
+    if not sources:
+        return
+    types = {str(text["type"]) for text in sources.values()}
+    messages = [str(text["message"]) for text in sources.values()]
+    for event in _surfaced(history):
+        bases = history.texts.get((int(event["pid"]), int(event["aux"])), {}).get("bases", [])
+        said = history.text(event)
+        if not types & set(bases):
+            yield Violation(
+                f"the error is still a {' or '.join(sorted(_short(t) for t in types))}",
+                f"it came out as {_short(history.text(event, 'type'))}",
+            )
+        elif not any(message.strip("'\"") in said for message in messages):
+            yield Violation(
+                f"the error still says {messages[0][:80]!r}",
+                f"it says {said.strip()[:160]!r}",
+            )
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+

@@ -1,0 +1,217 @@
+"""Diagnoses of epochs that do not end, of timeouts, and of what outlives an epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...harness.faults import Effect
+from ...harness.recorder import Kind, Remains
+from ..checks.base import count
+from ..ledger import Stop
+from .base import READS_WRONGLY, Case, diagnosis
+
+_AGAIN = 3  # the same error so often in a row is no coincidence
+_RETRIES = 10  # reads of one sample: nobody means to retry so often without a pause
+_LITTLE = 0.1  # of the timeout: milliseconds taken for seconds, with what starting a worker costs
+_UNITS = {60.0: "minutes", 1000.0: "milliseconds the other way round"}
+_NEAR = 0.15
+
+_ENDINGS = ("finite-epoch", "contract-kept", "no-lost-batches", "correct-timeout", "exact-skip-count")
+
+
+def _repeated(case: Case, rank: int) -> tuple[int, str]:
+    """How often the last error came in a row, without a batch after its first, and what it says."""
+    raised = case.raised(rank)
+    got = case.history.of(Kind.GOT, epoch=case.epoch.number, rank=rank)["time"]
+    last_batch = int(got[-1]) if len(got) else -1
+    said = [case.history.text(event) for event in raised[raised["time"] > last_batch]]
+    times = 0
+    while times < len(said) and said[-1 - times] == said[-1]:
+        times += 1
+    return times, said[-1].strip().splitlines()[-1][:80] if said and said[-1].strip() else ""
+
+
+@diagnosis(
+    "position-stuck",
+    cause="The position does not move past an error, so that each call meets it again.",
+    mend="Move the position on before the sample is read, or in a finally.",
+    explains=_ENDINGS,
+)
+def position_stuck(case: Case) -> str | None:
+    for fault in case.struck(*READS_WRONGLY):
+        times, said = _repeated(case, int(fault["rank"]))
+        read = int(np.count_nonzero(case.reads["sample"] == fault["sample"]))
+        if times < _AGAIN:
+            continue
+        how = f"sample {fault['sample']} was read {read} times" if read > 1 else "nothing was read between them"
+        return f"the same error came {times} times in a row ({said}), and {how}"
+    return None
+
+
+@diagnosis(
+    "timeout-without-end",
+    cause="After a timeout the loader waits for the same worker again, in every call, while it hangs.",
+    mend="After a timeout end the worker that hangs, give its batches up or to another, and go on or stop for good.",
+    explains=_ENDINGS,
+)
+def timeout_without_end(case: Case) -> str | None:
+    for fault in case.struck(Effect.STALL, Effect.SLOW):
+        times, said = _repeated(case, int(fault["rank"]))
+        unfinished = not np.any(case.done["sample"] == fault["sample"])
+        if times >= _AGAIN and unfinished:
+            return f"the same error came {times} times ({said}), while {case.reader(fault)} hung in sample {fault['sample']}"
+    return None
+
+
+@diagnosis(
+    "retry-without-end",
+    cause="The loader retries inside, without a limit: the consumer waits while the same samples are read again and again.",
+    mend="Limit the retries (job.max_consecutive_skips says how many skips in a row), then raise.",
+    explains=(*_ENDINGS, "honest-length"),
+)
+def retry_without_end(case: Case) -> str | None:
+    if not len(case.reads):
+        return None
+    times = np.bincount(case.reads["sample"])
+    most = int(times.argmax())
+    raised = len(case.raised())
+    if times[most] < _RETRIES or raised >= times[most] // 2 or times[most] <= 2 * case.workers * case.ranks:
+        return None
+    return f"sample {most} was read {times[most]} times in one epoch, and {count(raised, 'error')} came of it"
+
+
+def _first_error_after(case: Case, rank: int, moment: int) -> float | None:
+    for seconds, answer in case.waits(rank):
+        if answer["kind"] == Kind.RAISED and int(answer["time"]) >= moment:
+            return seconds
+    return None
+
+
+@diagnosis(
+    "timeout-wrong-units",
+    cause="The timeout is taken in another unit than seconds.",
+    mend="job.timeout is in seconds: convert it where a queue or a poll wants milliseconds.",
+    explains=("correct-timeout", "finite-epoch", "contract-kept"),
+)
+def timeout_wrong_units(case: Case) -> str | None:
+    timeout = case.spec.timeout_s
+    if not timeout or np.any(case.done["flags"] == 1) or len(case.struck(Effect.CRASH)):
+        return None
+    for rank in range(case.ranks):
+        seconds = _first_error_after(case, rank, 0)
+        if seconds is None:
+            continue
+        if seconds <= _LITTLE * timeout:
+            return f"with a timeout of {timeout:g} s the first error came after {seconds:.3f} s, as if it were in milliseconds"
+        for factor, unit in _UNITS.items():
+            if abs(seconds / timeout / factor - 1) < _NEAR:
+                return f"with a timeout of {timeout:g} s the first error came after {seconds:.1f} s, as if it were {unit}"
+    return None
+
+
+@diagnosis(
+    "timeout-not-passed-on",
+    cause="The timeout is not passed on to the call that waits.",
+    mend="Pass job.timeout to the call that waits for the worker, and raise when it is over.",
+    explains=("correct-timeout", "finite-epoch"),
+)
+def timeout_not_passed_on(case: Case) -> str | None:
+    timeout = case.spec.timeout_s
+    for fault in case.struck(Effect.STALL):
+        rank = int(fault["rank"])
+        if timeout and case.waits_for_ever(rank) and not len(case.raised(rank)):
+            asked = case.history.of(Kind.ASK, epoch=case.epoch.number, rank=rank)
+            began = int(asked[-1]["time"]) - int(case.history.events["time"].min())
+            waited = case.history.ended.seconds - began / 1e9
+            return (
+                f"{case.reader(fault)} hung in sample {fault['sample']}, and the consumer waited {waited:.0f} s in one call of "
+                f"next(), with a timeout of {timeout:g} s"
+            )
+    return None
+
+
+@diagnosis(
+    "close-waits-for-hung-worker",
+    cause="Closing waits for workers that cannot end, because they hang in a read.",
+    mend="Ask the workers to end, wait for all of them together and not long, then kill those that are left.",
+    explains=("correct-timeout", "no-leftovers"),
+)
+def close_waits_for_hung_worker(case: Case) -> str | None:
+    for fault in case.struck(Effect.STALL):
+        rank = int(fault["rank"])
+        begin = case.history.of(Kind.CLOSING, rank=rank)
+        end = case.history.of(Kind.CLOSED, rank=rank)
+        if not len(begin) or np.any(case.done["sample"] == fault["sample"]):
+            continue
+        seconds = (int(end[-1]["time"]) - int(begin[0]["time"])) / 1e9 if len(end) == len(begin) else None
+        took = "had not ended when the trial was cut" if seconds is None else f"took {seconds:.1f} s"
+        return f"closing {took}, while {case.reader(fault)} hung in sample {fault['sample']}"
+    return None
+
+
+@diagnosis(
+    "exhausted-after-one-epoch",
+    cause="The iterator of the first epoch is used again, and it is exhausted.",
+    mend="Make a new iterator in every __iter__.",
+    explains=("fresh-epoch", "honest-length"),
+)
+def exhausted_after_one_epoch(case: Case) -> str | None:
+    for epoch in case.ledger.epochs[1:]:
+        ended = [stop in (Stop.END, Stop.NEVER_BEGAN) for stop in epoch.stops]
+        if all(ended) and not any(epoch.batches) and any(case.ledger.first.batches) and not any(epoch.errors):
+            return f"epoch {epoch.number} ended at its first call of next(), after an epoch 0 of {sum(case.ledger.first.batches)} batches"
+    return None
+
+
+@diagnosis(
+    "goes-on-where-it-was-left",
+    cause="A later epoch goes on where the one before it was left.",
+    mend="Make a new iterator in every __iter__, and drop what the old one had read ahead.",
+    explains=("fresh-epoch",),
+)
+def goes_on_where_it_was_left(case: Case) -> str | None:
+    first, later = case.ledger.first, case.epoch
+    if later is first or not sum(later.batches) or first.whole:
+        return None
+    if np.any((first.arrivals > 0) & (later.arrivals > 0)):
+        return None
+    return (
+        f"epoch {later.number} brought {count(int(np.count_nonzero(later.arrivals)), 'sample')}, none of the "
+        f"{int(np.count_nonzero(first.arrivals))} that had come in epoch {first.number} before it was left"
+    )
+
+
+def _remaining(case: Case) -> list[str]:
+    """The names of the helpers that remained after closing."""
+    events = case.history.of(Kind.LEFTOVER)
+    helpers = events[np.isin(events["flags"], (Remains.PROCESS, Remains.THREAD))]
+    return [case.history.text(event) for event in helpers] or [
+        str(entry["name"]) for entry in case.history.ended.leftovers if entry["what"] == "process"
+    ]
+
+
+@diagnosis(
+    "workers-kept-after-break",
+    cause="The helpers of an epoch that was left by a break are not ended.",
+    mend="End them when the iterator is dropped (in a finally of the generator, or by weakref.finalize) and in close().",
+    explains=("no-leftovers",),
+)
+def workers_kept_after_break(case: Case) -> str | None:
+    left = case.history.of(Kind.BROKE)
+    names = _remaining(case)
+    if not len(left) or not names:
+        return None
+    return f"epoch 0 was left after {count(int(left[0]['aux']) + 1, 'batch')}, and {names[0]} remained" + (
+        f", with {len(names) - 1} more" if len(names) > 1 else ""
+    )
+
+
+@diagnosis(
+    "helpers-not-ended",
+    cause="The loader's helpers outlive it.",
+    mend="End and join them at the end of the epoch and in close(); daemons end with the interpreter only.",
+    explains=("no-leftovers",),
+)
+def helpers_not_ended(case: Case) -> str | None:
+    names = _remaining(case)
+    return f"{names[0]} remained" + (f", with {len(names) - 1} more" if len(names) > 1 else "") if names else None

@@ -1,0 +1,262 @@
+"""Diagnoses of samples that are lost: with a worker, with its batch, or at an end that came too early."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ...harness.faults import Effect
+from ...harness.history import Events
+from ...harness.recorder import Kind
+from ..checks.base import count, spans
+from ..ledger import Stop
+from .base import READS_WRONGLY, Case, Ids, diagnosis
+
+_FEEDER = re.compile(r"multiprocessing.queues\.py\", line \d+, in _feed")
+_THREAD_DIED = "Exception in thread "  # the first words of threading.excepthook
+
+_LOSSES = ("no-lost-batches", "contract-kept", "finite-epoch", "full-batches", "ranks-in-step", "crash-surfaces", "fresh-epoch")
+
+
+def _after(events: Events, moment: np.void) -> Events:
+    found: Events = events[(events["rank"] == moment["rank"]) & (events["time"] > moment["time"])]
+    return found
+
+
+def _beyond_its_batch(case: Case, faults: Events) -> bool:
+    """Whether more good samples are lost than those that share a batch with a damaged one."""
+    return len(case.lost) > len(np.unique(faults["sample"])) * (case.spec.batch_size - 1)
+
+
+@diagnosis(
+    "dead-worker-takes-its-queue",
+    cause="What a worker had been given to do is lost when it dies: nobody takes it over.",
+    mend="Remember which batches each worker was given, and give those of a dead one to another.",
+    explains=_LOSSES,
+)
+def dead_worker_takes_its_queue(case: Case) -> str | None:
+    for death in case.struck(Effect.CRASH):
+        rank = int(death["rank"])
+        if not case.in_worker(np.array([death]))[0] or not len(case.lost) or case.waits_for_ever(rank):
+            continue
+        if not len(_after(case.raised(), death)):
+            continue
+        unread = len(np.intersect1d(case.lost, case.never_read))
+        how = f", {unread} of them never read" if 0 < unread < len(case.lost) else ", never read" if unread else ", though read"
+        return (
+            f"{case.reader(death)} died in sample {death['sample']}, and {count(len(case.lost), 'good sample')} "
+            f"({spans(case.lost)}) never came{how}"
+        )
+    return None
+
+
+@diagnosis(
+    "batch-lost-with-the-news",
+    cause="A batch of a living worker is lost when another dies: the error that tells of the death is raised while the batch "
+    "is being received, or the dead one holds the lock of the queue.",
+    mend="Only note the death in the signal handler and raise between two batches, give each worker a queue of its own, and "
+    "ask again for what was lost.",
+    explains=("finite-epoch", "crash-surfaces", "correct-timeout"),
+)
+def batch_lost_with_the_news(case: Case) -> str | None:
+    for death in case.struck(Effect.CRASH):
+        rank = int(death["rank"])
+        if not case.in_worker(np.array([death]))[0] or not case.waits_for_ever(rank):
+            continue
+        kept = np.setdiff1d(case.read_whole, np.flatnonzero(case.epoch.arrivals))
+        living = case.reads[(case.reads["rank"] == rank) & (case.reads["pid"] != death["pid"])]
+        unfinished = np.setdiff1d(living["sample"], case.read_whole)
+        readers = living[np.isin(living["sample"], kept)]
+        if not len(readers) or len(unfinished):
+            continue
+        return (
+            f"{case.reader(death)} died in sample {death['sample']}, and call {case.epoch.calls[rank]} of next() waits, though "
+            f"{case.reader(readers[0])} lives and had read {count(len(np.unique(readers['sample'])), 'sample')} more"
+        )
+    return None
+
+
+@diagnosis(
+    "waits-for-dead-worker",
+    cause="The consumer waits for a batch that a dead worker was to send.",
+    mend="Wait for the workers' sentinels together with the queue, and raise, or give the batch to another worker.",
+    explains=("finite-epoch", "crash-surfaces", "correct-timeout"),
+)
+def waits_for_dead_worker(case: Case) -> str | None:
+    for death in case.struck(Effect.CRASH):
+        if case.in_worker(np.array([death]))[0] and case.waits_for_ever(int(death["rank"])):
+            told = len(_after(case.raised(), death))
+            after = f", after {count(told, 'error')} had told of it" if told else ""
+            calls = case.epoch.calls[int(death["rank"])]
+            return f"{case.reader(death)} died in sample {death['sample']}, and call {calls} of next() waits for it{after}"
+    return None
+
+
+@diagnosis(
+    "death-taken-for-end",
+    cause="A worker that died is taken for one that has done its share.",
+    mend="Let a worker say that it is done, and raise where it ends without having said so, whatever its exit code.",
+    explains=_LOSSES,
+)
+def death_taken_for_end(case: Case) -> str | None:
+    for death in case.struck(Effect.CRASH):
+        rank = int(death["rank"])
+        if not case.in_worker(np.array([death]))[0] or case.epoch.stops[rank] is not Stop.END:
+            continue
+        if len(_after(case.raised(), death)) or len(_after(case.history.of(Kind.SKIPPED), death)):
+            continue
+        return f"{case.reader(death)} died in sample {death['sample']}, and the epoch ended without a word of it"
+    return None
+
+
+@diagnosis(
+    "batch-unpicklable",
+    cause="A batch that cannot be pickled is lost in the thread that feeds the queue, where nobody sees the error.",
+    mend="Pickle the batch in the worker's own loop, inside its try, and send bytes; the error then goes the usual way.",
+    explains=_LOSSES,
+)
+def batch_unpicklable(case: Case) -> str | None:
+    struck = case.struck(Effect.UNPICKLABLE)
+    suspects = struck[case.in_worker(struck)] if len(struck) else struck
+    for fault in suspects:
+        rank = int(fault["rank"])
+        if case.epoch.arrivals[fault["sample"]] or len(_after(case.raised(rank), fault)):
+            continue
+        return (
+            f"sample {fault['sample']} was read in {case.reader(fault)}, and its batch vanished when it was to be pickled"
+            + (f": {case.last_words}" if case.last_words else "")
+        )
+    kept = np.setdiff1d(case.read_whole, np.flatnonzero(case.epoch.arrivals))
+    if not len(struck) and len(kept) and _FEEDER.search(case.history.output):
+        return f"{count(len(kept), 'sample')} were read whole, and vanished when they were to be pickled: {case.last_words}"
+    return None
+
+
+def _reads_ahead(case: Case, rank: int) -> bool:
+    """Whether the consumer's own process read while the consumer was not asking, so that it has a thread that reads."""
+    mine = case.reads[case.reads["pid"] == case.consumers.get(rank, 0)]
+    calls = case.history.of(Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, epoch=case.epoch.number, rank=rank)
+    if not len(calls) or not len(mine):
+        return False
+    before = np.searchsorted(calls["time"], mine["time"]) - 1
+    outside = (before < 0) | (calls["kind"][np.maximum(before, 0)] != Kind.ASK)
+    return bool(outside.any())
+
+
+@diagnosis(
+    "error-swallowed-by-thread",
+    cause="A helper thread that reads ahead died of the error, and nobody told the consumer.",
+    mend="Catch the error in the thread, put it in the queue, and raise it in next().",
+    explains=_LOSSES,
+)
+def error_swallowed_by_thread(case: Case) -> str | None:
+    faults = case.struck(*READS_WRONGLY)
+    for fault in faults:
+        rank = int(fault["rank"])
+        if case.consumers.get(rank) != int(fault["pid"]) or len(_after(case.raised(rank), fault)) or case.goes_on_reading(fault):
+            continue
+        if fault["sample"] not in case.missing or case.epoch.stops[rank] not in (Stop.END, Stop.CUT):
+            continue
+        waits = case.waits_for_ever(rank)
+        if not waits and not (_THREAD_DIED in case.history.output or _reads_ahead(case, rank)):
+            continue
+        if waits or _beyond_its_batch(case, faults):
+            then = "the consumer waits for it" if waits else "the epoch ended as if it were done"
+            return f"the thread that read ahead died in sample {fault['sample']}, and {then}"
+    return None
+
+
+@diagnosis(
+    "worker-left-at-first-error",
+    cause="A worker leaves its loop at its first error, and the rest of its share is lost with it.",
+    mend="Catch the error inside the loop, pass it on as that batch's result, and go on with the next batch.",
+    explains=_LOSSES,
+)
+def worker_left_at_first_error(case: Case) -> str | None:
+    faults = case.struck(*READS_WRONGLY)
+    unread: Ids = np.intersect1d(case.lost, case.never_read)
+    if not case.workers or not len(unread):
+        return None
+    for fault in faults:
+        rank = int(fault["rank"])
+        own = case.consumers.get(rank) == int(fault["pid"])
+        others = case.reads[(case.reads["rank"] == rank) & (case.reads["time"] > fault["time"])]
+        told = _after(case.raised(rank), fault)
+        if not len(told) or (not own and case.goes_on_reading(fault)):
+            continue
+        went_on = len(others) or np.any(case.history.of(Kind.GOT, epoch=case.epoch.number, rank=rank)["time"] > told[0]["time"])
+        if went_on and _beyond_its_batch(case, faults):
+            who = "a worker" if own else case.reader(fault)
+            return (
+                f"{who} left its loop at its first error, in sample {fault['sample']}: "
+                f"{count(len(unread), 'good sample')} were never read after it"
+            )
+    return None
+
+
+@diagnosis(
+    "false-end",
+    cause="The fault is taken for the end: a generator that raised is finished, or a StopIteration leaked out of a read.",
+    mend="Read outside of generators that must go on, and turn a StopIteration of the data set into an error.",
+    explains=_LOSSES,
+)
+def false_end(case: Case) -> str | None:
+    faults = case.struck(*READS_WRONGLY)
+    if not len(case.lost) or not _beyond_its_batch(case, faults):
+        return None
+    for fault in faults:
+        rank = int(fault["rank"])
+        if case.epoch.stops[rank] is not Stop.END:
+            continue
+        told = _after(case.raised(rank), fault)
+        if not len(told) and fault["sample"] in case.missing:
+            calls = case.epoch.calls[rank]
+            whose = f"the share of {case.reader(fault)}" if _others_went_on(case, fault) else f"the epoch, at call {calls} of next(),"
+            return (
+                f"{whose} ended after the fault of sample {fault['sample']}, without an error: "
+                f"{count(len(case.lost), 'good sample')} did not come"
+            )
+        got = case.history.of(Kind.GOT, epoch=case.epoch.number, rank=rank)
+        if len(told) and not np.any(got["time"] > told[0]["time"]) and len(np.intersect1d(case.lost, case.never_read)):
+            return (
+                f"the epoch ended with the error of sample {fault['sample']}, and {count(len(case.lost), 'good sample')} "
+                "did not come"
+            )
+    return None
+
+
+def _others_went_on(case: Case, fault: np.void) -> bool:
+    """Whether batches came, on the fault's rank, of samples that other processes read after the fault."""
+    later = case.reads[
+        (case.reads["rank"] == fault["rank"]) & (case.reads["time"] > fault["time"]) & (case.reads["pid"] != fault["pid"])
+    ]
+    arrived = case.history.of(Kind.ARRIVED, epoch=case.epoch.number, rank=int(fault["rank"]))
+    return bool(np.isin(later["sample"], arrived["sample"]).any())
+
+
+@diagnosis(
+    "batch-lost-worker-alive",
+    cause="A batch that was read whole is dropped on its way to the consumer, while its worker lives.",
+    mend="Count the batches sent and received, and raise where one is missing; never drop a result because of another's error.",
+    explains=_LOSSES,
+)
+def batch_lost_worker_alive(case: Case) -> str | None:
+    dead = case.struck(Effect.CRASH, Effect.STALL)["pid"]
+    vanished = np.intersect1d(case.lost, case.read_whole)
+    if not len(vanished) or case.spec.drop_last:
+        return None
+    readers = case.reads[np.isin(case.reads["sample"], vanished)]
+    readers = readers[~np.isin(readers["pid"], dead)]
+    readers = readers[case.in_worker(readers)] if len(readers) else readers
+    if not len(readers) or len(np.setdiff1d(vanished, readers["sample"])):
+        return None
+    waits = any(case.waits_for_ever(rank) for rank in range(case.ranks))
+    if not waits and not case.epoch.whole:
+        return None
+    first = readers[0]
+    then = "the consumer waits for them" if waits else "the epoch went on without them"
+    return (
+        f"{count(len(vanished), 'good sample')} ({spans(vanished)}) were read whole, the first by {case.reader(first)}, "
+        f"which lives, and {then}"
+    )

@@ -1,0 +1,118 @@
+"""Diagnoses of skips that are not counted, substitutes that are not told of, and errors that come out changed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...harness.faults import Effect
+from ...harness.recorder import Kind
+from ..checks.base import count, spans
+from ..expectation import Owed
+from ..ledger import Fate
+from .base import Case, Ids, diagnosis
+
+
+def _gone(case: Case) -> Ids:
+    """The damaged samples whose fault took hold and that did not arrive, told of by no error."""
+    epoch = case.epoch
+    gone = (case.expected.owed != Owed.GOOD) & (epoch.arrivals == 0) & np.isin(
+        epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.SUBSTITUTED)
+    )
+    return np.intersect1d(np.flatnonzero(gone), case.faults["sample"])
+
+
+@diagnosis(
+    "substituted-silently",
+    cause="A good sample arrives again in the place of a damaged one, and nothing says so.",
+    mend="Report each substitution by job.on_skip or loader.skipped, and declare it with on_damage=\"substitute\".",
+    explains=("exact-skip-count", "no-duplicates", "contract-kept", "no-lost-batches", "fresh-epoch"),
+)
+def substituted_silently(case: Case) -> str | None:
+    epoch = case.epoch
+    gone = _gone(case)
+    extra = int(epoch.extra.sum()) - case.expected.pad_budget
+    if not len(gone) or not 0 < extra <= len(gone) or epoch.reported_total:
+        return None
+    twice = np.flatnonzero(epoch.extra)
+    return (
+        f"{count(len(gone), 'damaged sample')} ({spans(gone)}) did not come, {count(len(twice), 'good sample')} "
+        f"({spans(twice)}) came again, and nothing was reported"
+    )
+
+
+@diagnosis(
+    "skip-counter-in-worker",
+    cause="The skips are counted in a worker's copy of the loader or the data set, and read in the consumer's process.",
+    mend="Call job.on_skip, which works in any process, or send the count along with each batch.",
+    explains=("exact-skip-count",),
+)
+def skip_counter_in_worker(case: Case) -> str | None:
+    gone = _gone(case)
+    entries = case.history.of(Kind.REPORTED, epoch=case.epoch.number)
+    faults = case.faults[np.isin(case.faults["sample"], gone)]
+    if not len(gone) or not len(entries) or len(case.history.of(Kind.SKIPPED)) or not case.in_worker(faults).any():
+        return None
+    in_workers = np.unique(faults[case.in_worker(faults)]["sample"])
+    counted = case.epoch.reported_total or 0
+    if counted > len(gone) - len(in_workers):
+        return None
+    return (
+        f"{count(len(in_workers), 'sample')} ({spans(in_workers)}) were skipped in {case.reader(faults[0])}, and loader.skipped "
+        f"says {counted}"
+    )
+
+
+@diagnosis(
+    "skips-not-counted",
+    cause="A damaged sample is left out without being counted.",
+    mend="Report each skip by job.on_skip(sample, reason), where it is decided.",
+    explains=("exact-skip-count", "contract-kept"),
+)
+def skips_not_counted(case: Case) -> str | None:
+    gone = _gone(case)
+    counted = case.epoch.reported_total
+    if not len(gone) or (counted or 0) >= len(gone) or any(case.epoch.errors) or len(case.lost):
+        return None
+    said = "nothing was reported" if counted is None else f"{count(counted, 'skip')} was reported" if counted == 1 else (
+        f"{counted} skips were reported"
+    )
+    return f"{count(len(gone), 'sample')} ({spans(gone)}) were left out, and {said}"
+
+
+@diagnosis(
+    "oddity-taken-for-missing",
+    cause="A legal but odd value is taken for a missing one.",
+    mend="Compare with None, and not by truth value, length or NaN.",
+    explains=("oddities-kept", "exact-skip-count"),
+)
+def oddity_taken_for_missing(case: Case) -> str | None:
+    fates = (Fate.LOST, Fate.SKIPPED, Fate.MARKED)
+    odd = np.flatnonzero(case.expected.odd & np.isin(case.epoch.fate, fates))
+    if not len(odd) or any(case.epoch.errors):
+        return None
+    kind = case.spec.plan[int(odd[0])].kind
+    return f"{count(len(odd), 'good sample')} ({spans(odd)}) with the oddity {kind} did not arrive as good"
+
+
+@diagnosis(
+    "class-lost-in-transit",
+    cause="The error is built anew from its message when it leaves the worker, and its class does not allow that.",
+    mend="Send the error itself where it can be pickled, and raise it as the cause of one that names it where it cannot.",
+    explains=("error-kept",),
+)
+def class_lost_in_transit(case: Case) -> str | None:
+    texts = case.history.texts
+    for fault in case.struck(Effect.ERROR, Effect.TRANSIENT):
+        raised = case.raised(int(fault["rank"]))
+        done = case.done[(case.done["sample"] == fault["sample"]) & (case.done["flags"] == 1)]
+        after = raised[raised["time"] >= fault["time"]]
+        if not len(after) or not len(done) or not case.in_worker(np.array([fault]))[0]:
+            continue
+        source = str(texts.get((int(done[0]["pid"]), int(done[0]["aux"])), {}).get("type", ""))
+        came = texts.get((int(after[0]["pid"]), int(after[0]["aux"])), {})
+        if source and source not in came.get("bases", [source]):
+            return (
+                f"{case.reader(fault)} raised {source.rpartition('.')[2]} in sample {fault['sample']}, and the consumer got "
+                f"{str(came.get('type', '')).rpartition('.')[2]}"
+            )
+    return None

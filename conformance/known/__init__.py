@@ -1,0 +1,246 @@
+"""Known failures: exceptions that the owner of a loader declares, in TOML, each with its reason.
+
+    loader = "mypkg.loading:*"            # a glob, for all entries that have none of their own; default: every loader
+
+    [[known]]
+    check = "no-lost-batches"             # or a list; globs allowed
+    scenario = ["segfault", "killed"]     # or a list; globs allowed
+    topology = "workers=[1-9]*"           # a glob over "workers=2,ranks=2,spawn"; default: every topology
+    source = "map"                        # a glob; default: every source
+    loader = "mypkg.loading:*"            # a glob; default: every loader
+    reason = "a dead worker takes the batches that it was given with it"
+    link = "https://…"                    # optional: where it is followed up
+    unsteady = true                       # optional: it does not fail each time
+
+An entry that matches nothing, or whose check now holds, is stale and fails the run. Files that come with badbatch lie
+beside this module.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import fnmatch
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...harness.errors import UserError
+from ...harness.job import SOURCES
+from ...harness.spec import Topology
+from .. import checks, scenarios
+from ..checks.base import unknown
+from ..topologies import START_METHODS
+from ..verdict import Mark, Verdict
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # the standard library has had it since 3.11
+    import tomli as tomllib
+
+_HOME = Path(__file__).parent
+_TEXTS = ("check", "scenario", "topology", "source", "loader", "reason", "link")
+_SEVERAL = ("check", "scenario")
+_REQUIRED = ("check", "scenario", "reason")
+_FIELDS = (*_TEXTS, "unsteady")
+_TOP = ("known", "loader")
+_WILD = set("*?[")
+
+_Trial = tuple[str, str, str, Topology]
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """One declared exception. All fields but the last four are globs."""
+
+    check: str
+    scenario: str
+    topology: str = "*"
+    source: str = "*"
+    loader: str = "*"
+    reason: str = ""
+    link: str = ""
+    unsteady: bool = False
+    """The failure does not occur each time, so that a pass says nothing against the entry."""
+    where: str = ""
+    """File and number of the entry."""
+
+    def covers(self, loader: str, scenario: str, source: str, topology: Topology) -> bool:
+        """Whether the entry speaks of this trial."""
+        pairs = ((loader, self.loader), (scenario, self.scenario), (source, self.source), (str(topology), self.topology))
+        return all(fnmatch.fnmatchcase(name, pattern) for name, pattern in pairs)
+
+    def excuses(self, verdict: Verdict) -> bool:
+        """Whether the entry speaks of this verdict."""
+        return fnmatch.fnmatchcase(verdict.check, self.check) and self.covers(*_trial(verdict))
+
+    @property
+    def why(self) -> str:
+        """The reason, with its link."""
+        return f"{self.reason} ({self.link})" if self.link else self.reason
+
+    def __str__(self) -> str:
+        where = [f"{name}={value}" for name, value in (("source", self.source), ("loader", self.loader)) if value != "*"]
+        inside = ",".join([self.topology, *where])
+        return f"{self.where}: {self.check} in {self.scenario}[{inside}]"
+
+
+def find(name: str) -> Path:
+    """The path of a known file: a path as it stands, or the name of a file that comes with badbatch.
+
+    Raises:
+        UserError: there is no such file; names the nearest.
+    """
+    path = Path(name)
+    if "/" in name or path.suffix == ".toml":
+        if not path.is_file():
+            raise UserError(f"there is no known file {name}")
+        return path
+    shipped = sorted(file.stem for file in _HOME.glob("*.toml"))
+    if name not in shipped:
+        raise UserError(unknown("known file", name, shipped) + "; or give the path of a .toml file")
+    return _HOME / f"{name}.toml"
+
+
+def load(path: Path) -> list[Known]:
+    """The entries of a known file; one that lists several checks or scenarios becomes an entry for each pair of them.
+
+    Raises:
+        UserError: all problems of the file, one line each, with the number of the entry.
+    """
+    try:
+        with path.open("rb") as file:
+            data = tomllib.load(file)
+    except OSError as error:
+        raise UserError(f"cannot read the known file {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not TOML: {error}") from error
+    problems = [f"{path}: {_unexpected(name, _TOP)}" for name in data if name not in _TOP]
+    entries = data.get("known", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        problems.append(f"{path}: entries are written as [[known]], with two brackets on either side")
+        entries = []
+    found: list[Known] = []
+    defaults = {"loader": data["loader"]} if "loader" in data else {}
+    for number, entry in enumerate(({**defaults, **entry} for entry in entries), 1):
+        where = f"{path.name}, entry {number}"
+        wrong = list(_problems(entry))
+        problems += [f"{path}, entry {number}: {problem}" for problem in wrong]
+        if not wrong:
+            rest = {name: value for name, value in entry.items() if name not in _SEVERAL}
+            pairs = itertools.product(_several(entry["check"]), _several(entry["scenario"]))
+            found += [Known(check=check, scenario=scenario, where=where, **rest) for check, scenario in pairs]
+    if problems:
+        raise UserError("\n".join(problems))
+    return found
+
+
+def _several(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def _problems(entry: dict[str, Any]) -> Iterator[str]:
+    for name in entry:
+        if name not in _FIELDS:
+            yield _unexpected(name, _FIELDS)
+    for name in _REQUIRED:
+        if name not in entry:
+            yield f"{name} is missing"
+    for name in _TEXTS:
+        if name in entry and (problem := _text_problem(name, entry[name])):
+            yield problem
+    if not isinstance(entry.get("unsteady", False), bool):
+        yield f"unsteady = {entry['unsteady']!r}: must be true or false"
+
+
+def _text_problem(name: str, value: Any) -> str:
+    values = value if isinstance(value, list) and name in _SEVERAL else [value]
+    if not values or not all(isinstance(text, str) and text.strip() for text in values):
+        return f"{name} = {value!r}: must be a text" + (", or a list of them" if name in _SEVERAL else "")
+    problems = (_MEANING[name](text) for text in values if name in _MEANING)
+    return "; ".join(problem for problem in problems if problem)
+
+
+def _one_of(what: str, known: Sequence[str], pattern: str) -> str:
+    return "" if fnmatch.filter(known, pattern) else unknown(what, pattern, known)
+
+
+def _topology_problem(pattern: str) -> str:
+    """A glob cannot be tried on every topology there may be, but its parts can be known for what they are."""
+    words = ("workers=", "ranks=")
+    for part in pattern.split(","):
+        if part.startswith(words) or _WILD & set(part.partition("=")[0]) or part in START_METHODS:
+            continue
+        near = difflib.get_close_matches(part.partition("=")[0] + "=" * ("=" in part), [*words, *START_METHODS], n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f'topology = {pattern!r}: {part!r} is no part of one, like "workers=2,ranks=2,spawn"{hint}'
+    return ""
+
+
+_MEANING = {
+    "check": lambda pattern: _one_of("check", list(checks.registry()), pattern),
+    "scenario": lambda pattern: _one_of("scenario", scenarios.names(), pattern),
+    "source": lambda pattern: _one_of("source", SOURCES, pattern),
+    "topology": _topology_problem,
+}
+
+
+def _unexpected(name: str, known: Sequence[str]) -> str:
+    return unknown("key", name, known)
+
+
+def apply(verdicts: Sequence[Verdict], entries: Sequence[Known]) -> tuple[list[Verdict], list[str]]:
+    """Mark the declared exceptions, and find the entries that have outlived their failure.
+
+    A failure becomes known by an entry of its own, or because the failure in the same trial that explains it is known; so
+    does a verdict that is inconclusive only because that failure cut the trial short.
+
+    Returns:
+        The verdicts, in their order; and one line for each stale entry. An entry is judged only where trials that it
+        speaks of were part of the run, and its check was.
+    """
+    excused: dict[tuple[_Trial, str], str] = {}
+    for verdict in verdicts:
+        if verdict.mark is Mark.FAIL:
+            reason = next((entry.why for entry in entries if entry.excuses(verdict)), None)
+            if reason is not None:
+                excused[_trial(verdict), verdict.check] = reason
+    by_place = {(_trial(verdict), verdict.check): verdict for verdict in verdicts}
+    marked = [_marked(verdict, by_place, excused) for verdict in verdicts]
+    return marked, [text for entry in entries if (text := _stale(entry, verdicts))]
+
+
+def _trial(verdict: Verdict) -> _Trial:
+    return verdict.loader, verdict.scenario, verdict.source, verdict.topology
+
+
+def _marked(
+    verdict: Verdict, by_place: dict[tuple[_Trial, str], Verdict], excused: dict[tuple[_Trial, str], str]
+) -> Verdict:
+    trial = _trial(verdict)
+    if (reason := excused.get((trial, verdict.check))) is not None:
+        return dataclasses.replace(verdict, mark=Mark.KNOWN, reason=reason)
+    behind = by_place.get((trial, verdict.cause)) if verdict.cause else None
+    seen = {verdict.check}
+    while behind is not None and behind.check not in seen:
+        if (reason := excused.get((trial, behind.check))) is not None:
+            return dataclasses.replace(verdict, mark=Mark.KNOWN, reason=f"follows from {behind.check}: {reason}")
+        seen.add(behind.check)
+        behind = by_place.get((trial, behind.cause)) if behind.cause else None
+    return verdict
+
+
+def _stale(entry: Known, verdicts: Sequence[Verdict]) -> str:
+    run = {_trial(verdict) for verdict in verdicts if verdict.mark is not Mark.NA}
+    covered = {trial for trial in run if entry.covers(*trial)}
+    judged = any(fnmatch.fnmatchcase(verdict.check, entry.check) for verdict in verdicts)
+    if not covered or not judged:
+        return ""
+    marks = {v.mark for v in verdicts if entry.excuses(v) and _trial(v) in covered and v.mark is not Mark.NA}
+    if not marks:
+        return f"{entry}: matches nothing, no trial there puts this check to the loader; remove the entry"
+    if marks == {Mark.PASS} and not entry.unsteady:
+        return f"{entry}: the check holds now; remove the entry"
+    return ""

@@ -1,0 +1,1 @@
+"""Reports: they read verdicts and return text, and decide nothing."""

@@ -1,0 +1,60 @@
+"""Reports as files: which format an option stands for, and where it goes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...harness.errors import UserError
+from .jsonfile import dumps_reports, must_be_writable, write_text
+from .model import Report
+
+FORMATS = ("json", "html", "junit")
+STANDARD_OUTPUT = Path("-")
+
+
+def check_target(path: Path, directory: Path = Path(".")) -> None:
+    """Find out before a run whether its report could be written.
+
+    Raises:
+        UserError: it could not, and why.
+    """
+    if path != STANDARD_OUTPUT:
+        must_be_writable(directory / path)
+
+
+def write(format: str, path: Path, reports: Sequence[Report], directory: Path = Path(".")) -> None:
+    """Write reports in one of :data:`FORMATS`; ``-`` is standard output, another relative path starts from ``directory``.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    write_text_to(_text(format, reports), directory / path if Path(path) != STANDARD_OUTPUT else STANDARD_OUTPUT)
+
+
+def write_text_to(text: str, path: Path) -> None:
+    """Write a text to a file, or to standard output where the path is ``-``.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    if path == STANDARD_OUTPUT:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        write_text(text, path)
+
+
+def _text(format: str, reports: Sequence[Report]) -> str:
+    if format == "json":
+        return dumps_reports(reports)
+    if format == "html":
+        from . import html
+
+        return html.dumps(reports)
+    if format == "junit":
+        from . import junit
+
+        return junit.dumps(reports)
+    raise UserError(f"there is no report format {format!r}; there are {', '.join(FORMATS)}")

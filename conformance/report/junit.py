@@ -1,0 +1,63 @@
+"""The verdicts as JUnit XML, for servers that collect test results; pytest writes its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+from ..verdict import Mark, Verdict
+from .model import Report
+from .terminal import printable, render_failure
+
+
+def dumps(reports: Sequence[Report]) -> str:
+    """One test suite for each report, one test case for each verdict, with what it is about as properties."""
+    root = ElementTree.Element("testsuites")
+    for report in reports:
+        root.append(_suite(report))
+    ElementTree.indent(root, " ")
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(report: Report) -> ElementTree.Element:
+    summary = report.summary
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"badbatch {printable(report.loader)}",
+        tests=str(len(report.verdicts)),
+        failures=str(summary["fail"]),
+        errors=str(summary["inconclusive"]),
+        skipped=str(summary["n/a"] + summary["known"]),
+        time=f"{sum(trial.seconds for trial in report.trials):.3f}",
+    )
+    for verdict in report.verdicts:
+        _case(suite, verdict)
+    return suite
+
+
+def _case(suite: ElementTree.Element, verdict: Verdict) -> None:
+    case = ElementTree.SubElement(suite, "testcase", classname=f"badbatch.{verdict.trial}", name=verdict.check)
+    properties = ElementTree.SubElement(case, "properties")
+    for name, value in properties_of(verdict).items():
+        ElementTree.SubElement(properties, "property", name=name, value=value)
+    if verdict.mark is Mark.FAIL:
+        failure = ElementTree.SubElement(case, "failure", message=printable(verdict.happened))
+        failure.text = render_failure(verdict)
+    elif verdict.mark is Mark.INCONCLUSIVE:  # what could not be told must not look like a pass
+        ElementTree.SubElement(case, "error", message=printable(f"inconclusive: {verdict.reason}"))
+    elif verdict.mark is not Mark.PASS:
+        ElementTree.SubElement(case, "skipped", message=printable(f"{verdict.mark.value}: {verdict.reason}"))
+
+
+def properties_of(verdict: Verdict) -> dict[str, str]:
+    """The properties of a verdict's test case, in both doors' JUnit files."""
+    found = {
+        "scenario": verdict.scenario,
+        "source": verdict.source,
+        "topology": str(verdict.topology),
+        "check": verdict.check,
+        "verdict": verdict.mark.value,
+    }
+    if verdict.replay:
+        found["replay"] = verdict.replay
+    return {name: printable(value) for name, value in found.items()}

@@ -1,0 +1,74 @@
+"""One trial as text: how it ended, what every check says of it, and the evidence where it was cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from ...harness.history import History
+from ..checks.base import count, spans
+from .digest import SIGNS, digest, kind_of
+from .model import Report, TrialResult
+from .terminal import STYLES, WIDTH, about, field, findings, heading, printable, to_string
+
+_LINES_PRINTED = 8
+
+
+def render(report: Report, history: History, *, width: int = WIDTH, colour: bool = False) -> str:
+    """The report over one trial, with its history beside it."""
+    return to_string(_text(report, history, max(width, 60)), colour)
+
+
+def _text(report: Report, history: History, width: int) -> Iterator[Text]:
+    found = digest(report)
+    trial = report.trials[0]
+    yield from about(found, width)
+    yield from field("trial", trial.spec.id, width)
+    yield from field("faults", _faults(history), width)
+    yield from field("ended", _ended(trial), width)
+    for process in history.ended.evidence:
+        yield from field("process", _process(process), width)
+    if trial.folder is not None:
+        yield from field("record", str(trial.folder), width)
+    yield Text("")
+    for verdict in report.verdicts:
+        kind = kind_of(verdict)
+        cause = f"follows from {verdict.cause}" if verdict.cause else verdict.reason
+        line = Text.assemble("  ", (SIGNS[kind][0], STYLES[kind]), f" {verdict.check}")
+        if cause:
+            line.append(f"   {printable(cause)}", "dim")
+        yield line
+    if not history.complete and history.output:
+        yield from heading("The last that was printed")
+        for text in history.output.splitlines()[-_LINES_PRINTED:]:
+            indent = len(text) - len(text.lstrip(" "))
+            yield Text(f"  {' ' * indent}{printable(text)}")
+    yield from findings(found, width)
+
+
+def _faults(history: History) -> str:
+    plan = history.spec.plan
+    if not plan:
+        return "none"
+    kinds: dict[str, list[int]] = {}
+    for sample, fault in plan.items():
+        kinds.setdefault(repr(fault), []).append(sample)
+    struck = set(history.struck.tolist())
+    planned = "; ".join(f"{spans(samples)}: {fault}" for fault, samples in kinds.items())
+    if struck == set(plan):
+        return f"{planned} — took hold"
+    return f"{planned} — " + (f"took hold on {spans(struck)} only" if struck else "never took hold")
+
+
+def _ended(trial: TrialResult) -> str:
+    return (
+        f"{trial.ended} after {trial.seconds:.1f} s: {trial.delivered} samples arrived of {trial.arrivals_expected} that should, "
+        f"{count(trial.raised, 'error')} raised, {count(trial.skipped, 'skip')} reported"
+    )
+
+
+def _process(process: object) -> str:
+    data = dict(process) if isinstance(process, dict) else {}
+    waits = f" in {data['waits_in']}" if data.get("waits_in") not in (None, "", "0") else ""
+    return f"{data.get('pid')} ({data.get('name')}), child of {data.get('ppid')}: {data.get('state')}{waits}"

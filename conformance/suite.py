@@ -1,0 +1,558 @@
+"""The engine: which trials a loader is put through, many of them at once, and what comes of each."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from ..harness.errors import HarnessError, LoaderError, UserError
+from ..harness.history import History
+from ..harness.job import MEMORY_SOURCES, Contract
+from ..harness.recorder import Kind
+from ..harness.spec import Topology, TrialSpec
+from ..harness.supervisor import Supervisor
+from . import checks, known, probe, scenarios
+from .expectation import expect
+from .ledger import Stop, account
+from .options import Options
+from .report.model import Report, TrialResult
+from .topologies import topologies
+from .verdict import Mark, Verdict, judge
+
+_CLEAN = "clean"
+_CONFIRM = 2  # what is believed is confirmed: a failing trial is run this often
+_WAITING_PER_BUSY = 16  # trials that mostly wait cost a processor little: run this many for each that computes
+_BEGINNING_S = 1.0  # but to begin one costs as much as any other
+_POLL_S = 0.2
+_RESTARTS = 5
+_ELSEWHERE_S = 120.0  # how long another process may take over a claimed trial, beyond its deadline
+
+
+@dataclasses.dataclass
+class _Course:
+    """What is known of one trial so far: its repetitions, and whether it is waited for."""
+
+    spec: TrialSpec
+    waits: bool
+    wanted: int = 1
+    started: int = 0
+    runs: list[tuple[History, list[Verdict]]] = dataclasses.field(default_factory=list)
+    folder: Path | None = None
+    result: TrialResult | None = None
+    elsewhere: bool = False
+    """Another process has claimed it."""
+
+
+class Suite:
+    """Runs the conformance suite over one loader.
+
+    >>> with Suite("torch.utils.data:DataLoader", Options()) as suite:   # doctest: +SKIP
+    ...     suite.start()
+    ...     suite.prepare()
+    ...     report = suite.run()
+
+    Args:
+        directory: the folder that is importable, besides what is installed.
+        failures: where the folders of failing trials are kept, unless ``options.keep`` keeps all.
+        shared: a folder through which several processes share one suite: each trial is run by the first that claims it.
+        prefix: begins the names of kept folders, where several loaders share one.
+    """
+
+    def __init__(
+        self,
+        loader: str,
+        options: Options,
+        directory: str | Path = ".",
+        *,
+        failures: Path | None = None,
+        shared: Path | None = None,
+        prefix: str = "",
+    ) -> None:
+        self.loader = loader
+        self._failures = failures
+        self._shared = shared
+        self._prefix = prefix
+        self.options = options
+        self.directory = os.path.abspath(directory)
+        self.contracts: dict[str, Contract] = {}
+        self.sources: tuple[str, ...] = ()
+        self._supervisor: Supervisor | None = None
+        self._scratch = Path(tempfile.mkdtemp(prefix="badbatch-"))
+        self._courses: dict[str, _Course] = {}
+        self._queue: collections.deque[_Course] = collections.deque()
+        self._under_way: dict[int, tuple[_Course, float]] = {}
+        self._clean: dict[tuple[str, Topology], str] = {}
+        self._wanted: frozenset[str] | None = None
+        self._enqueued = False
+        self._folders = 0
+        self._restarts = 0
+        self._known = [entry for name in options.known for entry in known.load(known.find(str(name)))]
+        self._jobs = options.jobs or (os.cpu_count() or 1) + 1
+
+    def __enter__(self) -> Suite:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what is under way and remove what it wrote; failing trials that were kept stay."""
+        if self._supervisor is not None:
+            self._supervisor.close()
+            self._supervisor = None
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """The boundary to the processes; there once :meth:`start` was called."""
+        if self._supervisor is None:
+            raise RuntimeError("Suite.start() has not been called")
+        return self._supervisor
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of Python, torch, numpy and the loader's library."""
+        return self.supervisor.versions
+
+    @property
+    def isolation(self) -> str:
+        """``fork`` or ``spawn``."""
+        return self.supervisor.isolation
+
+    @property
+    def isolation_why(self) -> str:
+        """Why it is not ``fork``."""
+        return self.supervisor.isolation_why
+
+    def start(self) -> None:
+        """Import the loader and lay out the trials.
+
+        Raises:
+            UserError: the loader, or an option, is wrong; in one line.
+        """
+        self._shapes()
+        self._supervisor = Supervisor(self.loader, self.directory, self.options.isolation)
+        self.lay_out(self._supervisor.sources, self._supervisor.contract)
+
+    def lay_out(self, sources: Sequence[str], contract: Callable[[str], Contract]) -> None:
+        """Lay out the trials for a loader with these sources and declared contracts, without importing it.
+
+        Raises:
+            UserError: an option is wrong, or no source is one that the suite offers.
+        """
+        names, shapes = self._shapes()
+        self.sources = tuple(source for source in sources if source in MEMORY_SOURCES)
+        if not self.sources:
+            raise LoaderError(f"{self.loader} declares only sources that the suite does not offer: {', '.join(sources)}")
+        for source in self.sources:
+            declared = self.contracts[source] = contract(source)
+            for topology in shapes:
+                for name in names:
+                    scenario = scenarios.find(name)
+                    spec = self._spec(scenario, source, topology)
+                    course = self._courses[spec.id] = _Course(spec, scenario.slow, wanted=self.options.repeat)
+                    if reason := stays_away(declared, topology, scenario):
+                        course.result = self._not_run(spec, reason)
+
+    def _shapes(self) -> tuple[list[str], list[Topology]]:
+        """The scenarios and topologies that the options select; refuses names that match nothing."""
+        names = scenarios.select(scenarios.names(), self.options.scenarios, "scenario")
+        self._selected_checks()
+        return names, topologies(self.options.workers, self.options.ranks, self.options.start_methods)
+
+    def _not_run(self, spec: TrialSpec, reason: str) -> TrialResult:
+        verdicts = tuple(
+            Verdict(self.loader, spec.scenario, spec.source, spec.topology, name, Mark.NA, reason=reason)
+            for name in self.checks_for(spec)
+        )
+        return TrialResult(spec, verdicts, 0.0, "not run", 0, 0, 0, 0)
+
+    def _spec(self, scenario: scenarios.Scenario, source: str, topology: Topology, repeat: int = 0) -> TrialSpec:
+        options = self.options
+        batch_size = scenario.settings.get("batch_size", options.batch_size)
+        samples = scenario.samples(options.samples, batch_size)
+        settings: dict[str, Any] = {"batch_size": batch_size, **scenario.settings}
+        if topology.ranks == 1:
+            settings["lockstep"] = False
+        if "step_s" in settings:
+            settings["step_s"] = settings["step_s"] * options.timeout
+        return TrialSpec(
+            loader=self.loader,
+            directory=self.directory,
+            scenario=scenario.name,
+            source=source,
+            topology=topology,
+            plan=scenario.plan(samples, batch_size),
+            contract=self.contracts[source],
+            samples=samples,
+            seed=options.seed,
+            timeout_s=options.timeout if scenario.timed else 0.0,
+            deadline_s=options.deadline,
+            repeat=repeat,
+            **settings,
+        )
+
+    def prepare(self) -> None:
+        """Run the probes and complete the contracts.
+
+        Raises:
+            LoaderError: the loader cannot be held to anything: it cannot be built, iterated or read.
+        """
+        for source in self.sources:
+            contract = self.contracts[source]
+            workers = 0 if contract.workers is None or 0 in contract.workers else min(contract.workers)
+            ranks = 1 if contract.ranks is None or 1 in contract.ranks else min(contract.ranks)
+            damaged = self._spec(scenarios.find("one-bad"), source, Topology(workers, ranks))
+            history = self._probe(damaged)
+            probe.must_be_usable(history)
+            contract = probe.infer(history, contract)
+            several = [n for n in self.options.ranks if n > 1 and (contract.ranks is None or n in contract.ranks)]
+            if contract.tail is None and several:
+                uneven = self._spec(scenarios.find("remainder-one"), source, Topology(workers, several[0]))
+                contract = probe.infer_tail(self._probe(dataclasses.replace(uneven, lockstep=False)), contract)
+            self.contracts[source] = contract
+        for course in self._courses.values():
+            course.spec = dataclasses.replace(course.spec, contract=self.contracts[course.spec.source])
+            if course.result is not None:
+                course.result = dataclasses.replace(course.result, spec=course.spec)
+
+    def _probe(self, spec: TrialSpec) -> History:
+        folder = self._folder("probe")
+        history = self.supervisor.run(spec, folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        return history
+
+    def only(self, ids: Collection[str]) -> None:
+        """Run no other trials than these, by id; to be called before the first is run."""
+        self._wanted = frozenset(ids)
+
+    def _enqueue(self) -> None:
+        """Clean trials first, since they decide what the others are worth; then those that wait longest."""
+        self._enqueued = True
+        selected = [
+            course
+            for name, course in self._courses.items()
+            if course.result is None and (self._wanted is None or name in self._wanted)
+        ]
+        cells = {(course.spec.source, course.spec.topology) for course in selected}
+        for source, topology in cells:
+            spec = self._spec(scenarios.find(_CLEAN), source, topology)
+            if not any(course.spec.id == spec.id for course in selected):
+                selected.append(_Course(spec, False))
+        order = sorted(selected, key=lambda course: (course.spec.scenario != _CLEAN, not course.waits))
+        for course in order:
+            self._queue.extend([course] * course.wanted)
+
+    def specs(self) -> list[TrialSpec]:
+        """The trials that the options select, in the order of the report."""
+        return [course.spec for course in self._courses.values()]
+
+    def checks_for(self, spec: TrialSpec) -> list[str]:
+        """The ids of the selected checks that a trial exercises."""
+        return [name for name in sorted(self._selected_checks()) if checks.registry()[name].exercised(spec)]
+
+    def result(self, spec: TrialSpec) -> TrialResult:
+        """The result of one trial; runs others meanwhile."""
+        course = self._courses[spec.id]
+        while course.result is None:
+            if course.elsewhere:
+                self._fetch(course)
+            self._advance()
+        return course.result
+
+    def judged(self, spec: TrialSpec) -> tuple[TrialResult, list[Verdict]]:
+        """The result of one trial, and its verdicts with known failures applied."""
+        result = self.result(spec)
+        verdicts, _ = known.apply(list(result.verdicts), self._known)
+        return result, list(verdicts)
+
+    def header(self) -> dict[str, Any]:
+        """The report without trials and verdicts, as JSON."""
+        return self.report([]).to_json()
+
+    def run(self, on_result: Callable[[TrialResult], None] | None = None) -> Report:
+        """Run every trial and report."""
+        told: set[str] = set()
+        while len(told) < len(self._courses):
+            if any(course.result is None for course in self._courses.values()):
+                self._advance()
+            for name, course in self._courses.items():
+                if course.result is not None and name not in told:
+                    told.add(name)
+                    if on_result is not None:
+                        on_result(course.result)
+        return self.report([course.result for course in self._courses.values() if course.result is not None])
+
+    def report(self, results: list[TrialResult]) -> Report:
+        """The report over some results, with known failures applied."""
+        verdicts = [verdict for result in results for verdict in result.verdicts]
+        verdicts, stale = known.apply(verdicts, self._known)
+        return Report(
+            loader=self.loader,
+            contracts=dict(self.contracts),
+            versions=self.versions,
+            seed=self.options.seed,
+            trials=tuple(results),
+            verdicts=tuple(verdicts),
+            stale_known=tuple(stale),
+            isolation=self.isolation,
+            notes=(self.isolation_why,) if self.isolation_why else (),
+        )
+
+    def _advance(self) -> None:
+        """Start what may be started, wait a moment, judge what has ended."""
+        if not self._enqueued:
+            self._enqueue()
+        try:
+            self._start_more()
+            for number, folder in self.supervisor.finished(_POLL_S):
+                course, _ = self._under_way.pop(number)
+                self._judge(course, folder)
+        except HarnessError:
+            self._start_again()
+
+    def _start_again(self) -> None:
+        """The warm process was killed: what was under way is lost, and the rest goes on in a new one.
+
+        Raises:
+            HarnessError: it has been killed too often.
+        """
+        self._restarts += 1
+        if self._restarts > _RESTARTS:
+            raise HarnessError(f"the process that runs the trials of {self.loader} was killed {self._restarts} times")
+        lost = list(self.supervisor.folders().items())
+        self.supervisor.close()
+        self._supervisor = Supervisor(self.loader, self.directory, self.options.isolation)
+        for number, folder in lost:
+            if number in self._under_way:
+                self._judge(self._under_way.pop(number)[0], folder)
+
+    def _claim(self, course: _Course) -> bool:
+        """Whether this process is the one to run a trial."""
+        if self._shared is None or course.started:
+            return True
+        try:
+            (self._shared / slug(course.spec.id)).mkdir(parents=True)
+        except FileExistsError:
+            course.elsewhere = course.spec.id in self._courses
+            return not course.elsewhere  # a hidden clean trial is cheap: each process runs its own
+        return True
+
+    def _fetch(self, course: _Course) -> None:
+        """The result of a trial that another process runs, if it is there; after too long a wait, run it here."""
+        assert self._shared is not None
+        home = self._shared / slug(course.spec.id)
+        try:
+            data = json.loads((home / "result.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            if time.time() - home.stat().st_mtime > _CONFIRM * course.wanted * course.spec.deadline_s + _ELSEWHERE_S:
+                course.elsewhere = False
+                self._queue.append(course)
+                course.started = 1  # it was claimed once: do not claim again
+            return
+        verdicts = [Verdict.from_json(self.loader, entry) for entry in data["verdicts"]]
+        found = TrialResult.from_json(self.loader, data["trial"], verdicts)
+        course.result = dataclasses.replace(found, spec=course.spec)
+
+    def _share(self, result: TrialResult) -> None:
+        if self._shared is None:
+            return
+        home = self._shared / slug(result.spec.id)
+        data = {"trial": result.to_json(), "verdicts": [verdict.to_json() for verdict in result.verdicts]}
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "result.partial").write_text(json.dumps(data), encoding="utf-8")
+        (home / "result.partial").rename(home / "result.json")
+
+    def _start_more(self) -> None:
+        """Fill the places: few for trials that compute, many for those that wait; all compute while they begin."""
+        now = time.monotonic()
+        busy = sum(not course.waits or now - since < _BEGINNING_S for course, since in self._under_way.values())
+        places = self._jobs * _WAITING_PER_BUSY - len(self._under_way)
+        postponed: list[_Course] = []
+        while self._queue and busy < self._jobs and places > 0:
+            course = self._queue.popleft()
+            if self._needs_clean(course.spec):
+                postponed.append(course)
+            elif self._claim(course):
+                spec = dataclasses.replace(course.spec, repeat=course.started)
+                course.started += 1
+                self._under_way[self.supervisor.start(spec, self._folder(spec.id))] = (course, now)
+                busy, places = busy + 1, places - 1
+        self._queue.extendleft(reversed(postponed))
+
+    def _needs_clean(self, spec: TrialSpec) -> bool:
+        return spec.scenario != _CLEAN and bool(spec.plan) and (spec.source, spec.topology) not in self._clean
+
+    def _folder(self, name: str) -> Path:
+        self._folders += 1
+        return self._scratch / f"{self._folders:05d}-{slug(name)}"
+
+    def _judge(self, course: _Course, folder: Path) -> None:
+        history = History.load(folder)
+        spec = history.spec
+        cell = (spec.source, spec.topology)
+        if spec.scenario == _CLEAN and cell not in self._clean:
+            self._clean[cell] = not_clean(history)
+        kept = self._kept_name(spec)
+        replay = f"badbatch replay {kept}" if kept is not None else ""
+        verdicts = judge(history, clean=self._clean.get(cell, ""), replay=replay)
+        course.runs.append((history, verdicts))
+        failed = any(v.mark is Mark.FAIL and v.check in self._selected_checks() for v in verdicts)
+        if failed and course.wanted < _CONFIRM:
+            course.wanted = _CONFIRM
+            self._queue.appendleft(course)
+        failed_before = any(v.mark is Mark.FAIL for _, earlier in course.runs[:-1] for v in earlier)
+        if failed or not failed_before:  # a passing repetition must not replace the record of the failure
+            course.folder = self._keep(folder, kept, failed) or course.folder
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        if len(course.runs) == course.wanted:
+            course.result = self._result(course)
+            self._share(course.result)
+
+    def _selected_checks(self) -> set[str]:
+        return set(scenarios.select(list(checks.registry()), self.options.checks, "check"))
+
+    def _kept_name(self, spec: TrialSpec) -> str | None:
+        home = self.options.keep or self._failures
+        if home is None:
+            return None
+        name = self._prefix + slug(spec.id.partition("#")[0])
+        return os.path.relpath(os.path.join(self.directory, home, name), self.directory)
+
+    def _keep(self, folder: Path, name: str | None, failed: bool) -> Path | None:
+        """Keep the folder of a trial (of its last failing run) where it is to be kept; remove it from the scratch."""
+        kept = None
+        if name is not None and (failed or self.options.keep is not None):
+            kept = Path(self.directory) / name
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            if kept.exists() and not (kept / "trial.json").exists():
+                raise UserError(f"{kept} is in the way and holds no trial: remove it, or keep trials elsewhere")
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("tmp", "rendezvous", "attempts-*"))
+        shutil.rmtree(folder, ignore_errors=True)
+        return kept
+
+    def _result(self, course: _Course) -> TrialResult:
+        history, _ = course.runs[0]
+        chosen = self._selected_checks()
+        merged = [v for v in merge([verdicts for _, verdicts in course.runs]) if v.check in chosen]
+        expected = expect(history.spec)
+        epoch = account(history, expected).first
+        return TrialResult(
+            spec=course.spec,
+            verdicts=tuple(merged),
+            seconds=history.ended.seconds,
+            ended=_ending(history, epoch.stops),
+            delivered=int(np.count_nonzero(epoch.arrivals)),
+            raised=len(history.of(Kind.RAISED)),
+            skipped=epoch.reported_total or 0,
+            arrivals_expected=int(np.count_nonzero(expected.good)) - expected.drop_budget,
+            folder=course.folder,
+        )
+
+
+def stays_away(contract: Contract, topology: Topology, scenario: scenarios.Scenario) -> str:
+    """Why a trial is not run at all, so that its cells are n/a; empty: it is run."""
+    if contract.workers is not None and topology.workers not in contract.workers:
+        return f"the loader declares workers={contract.workers}"
+    if contract.ranks is not None and topology.ranks not in contract.ranks:
+        return f"the loader declares ranks={contract.ranks}"
+    if scenario.timed and not contract.timeout:
+        return "the loader declares timeout=False"
+    if topology.workers == 0 and scenario.needs_workers:
+        return "without workers the fault strikes the consumer's own process, which no loader survives"
+    if topology.workers == 0 and scenario.timed:
+        return "without workers nothing could time a read out"
+    return ""
+
+
+def _ending(history: History, stops: tuple[Stop, ...]) -> str:
+    if history.ended.cut or any(code for code in history.ended.ranks):
+        return str(history.ended)
+    if Stop.NEVER_BEGAN in stops:
+        return "never began"
+    return "gave up" if Stop.CAPPED in stops else "ended"
+
+
+def not_clean(history: History) -> str:
+    """Why a loader that did so in the clean scenario can be held to nothing else; empty: it can."""
+    epoch = account(history, expect(history.spec)).first
+    wrong = []
+    if not epoch.whole:
+        wrong.append("never ends")
+    elif int(np.count_nonzero(epoch.arrivals == 0)):
+        wrong.append("loses samples")
+    if int(epoch.extra.sum()) > expect(history.spec).pad_budget:
+        wrong.append("doubles samples")
+    return f"the loader {' and '.join(wrong)} already in the clean scenario" if wrong else ""
+
+
+def merge(runs: list[list[Verdict]]) -> list[Verdict]:
+    """One verdict a check over several runs of the same trial: the worst, and its rate where they differ."""
+    merged: list[Verdict] = []
+    order = list(Mark)
+    by_check: dict[str, list[Verdict]] = collections.defaultdict(list)
+    for verdicts in runs:
+        for verdict in verdicts:
+            by_check[verdict.check].append(verdict)
+    for several in by_check.values():
+        worst = min(several, key=lambda verdict: order.index(verdict.mark))
+        failed = sum(verdict.mark is Mark.FAIL for verdict in several)
+        if len({verdict.mark for verdict in several}) > 1:
+            worst = dataclasses.replace(worst, steady=(failed, len(several)))
+        merged.append(worst)
+    return merged
+
+
+def slug(name: str) -> str:
+    """A name as part of a path: ``one-bad[workers=2,ranks=2]`` becomes ``one-bad-w2-r2``."""
+    short = re.sub(r"workers=", "w", re.sub(r"ranks=", "r", re.sub(r"source=", "", name)))
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", short).strip("-")
+
+
+def check_loader(loader: str, **options: Any) -> Report:
+    """Hold a loader to its promises, as a library call.
+
+    Args:
+        loader: ``pkg.module:attr``, or a factory that can be imported by its module and name.
+        options: fields of :class:`~badbatch.conformance.options.Options`.
+
+    Raises:
+        UserError: the loader, or an option, is wrong.
+    """
+    with Suite(name_of(loader), Options(**options)) as suite:
+        suite.start()
+        suite.prepare()
+        return suite.run()
+
+
+def name_of(loader: Any) -> str:
+    """The ``pkg.module:attr`` of a factory.
+
+    Raises:
+        UserError: it has none, like a lambda or a function inside another: the trial could not import it.
+    """
+    if isinstance(loader, str):
+        return loader
+    module, name = getattr(loader, "__module__", None), getattr(loader, "__qualname__", None)
+    if not module or not name or "<" in name or module == "__main__":
+        raise UserError(
+            f"{loader!r} cannot be imported by a name: define the factory at the top level of a module, "
+            "or give its name as pkg.module:attr"
+        )
+    return f"{module}:{name}"
