@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from .report.model import Report
 from .report.terminal import render
 from .suite import Suite, slug
 
-try:
-    from _pytest.nodeid import NodeId
-except ImportError:  # before pytest 9 a node id is a mere string
-    NodeId = None  # type: ignore[assignment, misc]
+NodeId: Any = None
+with contextlib.suppress(ImportError):  # before pytest 9 a node id is a mere string
+    from _pytest import nodeid as _nodeid
+
+    NodeId = _nodeid.NodeId
 
 ROOT = "badbatch"
 """What the node ids of the suite begin with: ``badbatch::one-bad[workers=2]::no-lost-batches``."""
@@ -125,7 +127,7 @@ class Door:
         return self._shared
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[None]:
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
         report: Any = yield
         if isinstance(item, TrialCheck) and report.when == "call" and item.result is not None:
             report.badbatch = item.told(self._sent)
@@ -151,7 +153,7 @@ class Door:
         if NodeId is not None and report.nodeid.startswith((f"{ROOT}::", f"{ROOT}[")):
             # pytest 9 reads whatever follows the first bracket as the parameters of a test function.
             path, *names = report.nodeid.split("::")
-            report._id = NodeId(path=path, names=tuple(names))  # type: ignore[attr-defined]
+            report._id = NodeId(path=path, names=tuple(names))
         told = getattr(report, "badbatch", None)
         if told is not None:
             self._shown.setdefault(told["loader"], []).append(told)
@@ -159,7 +161,7 @@ class Door:
                 self._headers[told["loader"]] = told["header"]
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(self, terminalreporter: Any) -> Iterator[None]:
+    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, Any, Any]:
         """Our failures are told once, in our own section: keep pytest's from printing each again."""
         failed = terminalreporter.stats.get("failed", [])
         self._own_failures = [report for report in failed if hasattr(report, "badbatch")]

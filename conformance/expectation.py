@@ -38,7 +38,7 @@ class Expectation:
         owed = np.full(self.spec.samples, Owed.GOOD, np.uint8)
         for sample, fault in self.spec.plan.items():
             if sample < self.spec.samples:
-                owed[sample] = _OWED[fault.effect]
+                owed[sample] = Owed.EITHER if fault.may_recover else _OWED[fault.effect]
         return owed
 
     @functools.cached_property
@@ -61,12 +61,14 @@ class Expectation:
     @property
     def damaged(self) -> npt.NDArray[np.bool_]:
         """Samples that must not arrive as good."""
-        return self.owed == Owed.DAMAGED
+        chosen: npt.NDArray[np.bool_] = self.owed == Owed.DAMAGED
+        return chosen
 
     @property
     def good(self) -> npt.NDArray[np.bool_]:
         """Samples that must arrive."""
-        return self.owed == Owed.GOOD
+        chosen: npt.NDArray[np.bool_] = self.owed == Owed.GOOD
+        return chosen
 
     @property
     def pad_budget(self) -> int:
@@ -76,9 +78,10 @@ class Expectation:
 
     @property
     def drop_budget(self) -> int:
-        """Good samples that may be left out: the ranks' remainder (``tail="drop"``) and, with drop_last, the partial
-        last batch of each rank. The samples of a rank are its own, not its workers': a partial batch for each worker is
-        not covered, since the number of workers must not change which samples arrive.
+        """Good samples that may be left out: the ranks' remainder, and with drop_last each rank's partial last batch.
+
+        The samples of a rank are its own, not its workers': a partial batch for each worker is not covered, since the
+        number of workers must not change which samples arrive.
         """
         ranks, samples, batch = self.spec.topology.ranks, self.spec.samples, self.spec.batch_size
         dropped = samples % ranks if self.contract.tail == "drop" else 0
@@ -100,9 +103,9 @@ class Expectation:
         A batch that cannot be made takes its good samples with it, and only where an error tells of it. So does a stream
         that broke off (:attr:`unreachable`).
         """
-        told = min(errors, int(np.count_nonzero(self.owed != Owed.GOOD)))
+        told = min(errors, self._reads_of(self.owed != Owed.GOOD))
         if self.contract.on_damage != "raise":
-            told = min(told, int(np.count_nonzero(self.lethal)) + self.explicit_errors)
+            told = min(told, self._reads_of(self.lethal) + self.explicit_errors)
         return told * (self.spec.batch_size - 1) + (self.unreachable if told else 0)
 
     @property
@@ -132,8 +135,15 @@ class Expectation:
     @property
     def explicit_errors(self) -> int:
         """Errors that a loader which does not raise may still raise: one for each batch that may be wholly damaged."""
-        smallest = self.spec.samples % self.spec.batch_size or self.spec.batch_size
-        return int(np.count_nonzero(self.owed != Owed.GOOD)) // max(1, smallest)
+        return self._reads_of(self.owed != Owed.GOOD) // self._smallest_batch
+
+    @property
+    def _smallest_batch(self) -> int:
+        """The size of the smallest partial batch that the set, or a rank's or a process's share of it, may end with."""
+        samples, batch = self.spec.samples, self.spec.batch_size
+        parts = (1, self.spec.topology.ranks, self._processes)
+        shares = {share for number in parts for share in (samples // number, -(-samples // number))}
+        return min(share % batch or batch for share in shares)
 
     @property
     def error_budget(self) -> int:
@@ -144,14 +154,19 @@ class Expectation:
         """
         deaths = self._deaths
         if self.contract.on_damage == "raise":
-            return int(np.count_nonzero(self.owed != Owed.GOOD)) + deaths + self.pad_budget
+            return self._reads_of(self.owed != Owed.GOOD) + deaths
         return 2 * deaths + self.explicit_errors + int(np.count_nonzero(self._with_effect(Effect.UNPICKLABLE)))
 
     @property
     def _deaths(self) -> int:
         """Processes that die or hang: one for each lethal sample, except in a stream, where every process passes it."""
-        lethal = int(np.count_nonzero(self.lethal))
+        lethal = self._reads_of(self.lethal)
         return lethal * self._processes if self.spec.source == "stream" else lethal
+
+    def _reads_of(self, which: npt.NDArray[np.bool_]) -> int:
+        """How often samples of a kind are read in an epoch: each once, and again where padding repeats it on another rank."""
+        number = int(np.count_nonzero(which))
+        return number + self.pad_budget if number else 0
 
     @property
     def _processes(self) -> int:

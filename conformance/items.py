@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from ..harness.spec import TrialSpec
 from .report.model import TrialResult
 from .report.terminal import render_failure
 from .suite import Suite
 from .verdict import Mark, Verdict
-from ..harness.spec import TrialSpec
 
 
 class BrokenPromise(AssertionError):
@@ -73,7 +73,8 @@ class TrialCheck(pytest.Item):
 
     def told(self, sent: set[str]) -> dict[str, Any]:
         """What the report of this item carries to whoever prints: plain data, since xdist sends it on."""
-        assert self.verdict is not None and self.result is not None
+        assert self.verdict is not None
+        assert self.result is not None
         data: dict[str, Any] = {
             "loader": self._suite.loader,
             "verdict": self.verdict.to_json(),

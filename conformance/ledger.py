@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 
 import numpy as np
 import numpy.typing as npt
 
 from ..harness.history import Events, History
+from ..harness.job import MEMORY_SOURCES
 from ..harness.recorder import Content, Kind, Where
 from .expectation import Expectation, Owed
 
@@ -118,17 +118,19 @@ def account(history: History, expected: Expectation) -> Ledger:
     return Ledger(tuple(_Accountant(history, expected, number).epoch() for number in range(history.spec.epochs)))
 
 
-def readings(history: History, epoch: int) -> Events:
+def readings(history: History, epoch: int, *kinds: Kind) -> Events:
     """The readers' events of an epoch: between its beginning and that of the next one, on each rank.
+
+    Of these kinds only, where any are given.
 
     Readers do not know the epoch, so what a worker reads ahead for the next one, or still reads for the last, may be
     counted wrongly; where there is one epoch all of them are its own.
     """
     if history.spec.epochs == 1:
-        return history.of(*_READING)
+        return history.of(*(kinds or _READING))
     parts = []
     for rank in range(history.spec.topology.ranks):
-        mine = history.of(*_READING, rank=rank)
+        mine = history.of(*(kinds or _READING), rank=rank)
         starts = history.of(Kind.EPOCH, rank=rank)["time"]
         if len(starts) <= epoch:
             continue
@@ -148,19 +150,13 @@ class _Accountant:
         self._samples = history.spec.samples
         self._ranks = range(history.spec.topology.ranks)
 
-    @functools.cached_property
-    def _events(self) -> Events:
+    def _of(self, kind: Kind, rank: int | None = None) -> Events:
         """The consumers' events of this epoch."""
-        events: Events = self._history.events[self._history.events["epoch"] == self._number]
-        return events
+        return self._history.of(kind, epoch=self._number, rank=rank)
 
-    @functools.cached_property
-    def _readers(self) -> Events:
-        return readings(self._history, self._number)
-
-    def _of(self, kind: Kind) -> Events:
-        found: Events = self._events[self._events["kind"] == kind]
-        return found
+    def _read(self, kind: Kind) -> Events:
+        """The readers' events of this epoch."""
+        return readings(self._history, self._number, kind)
 
     def _by_rank(self, events: Events) -> tuple[int, ...]:
         return tuple(int(count) for count in np.bincount(events["rank"], minlength=len(self._ranks)))
@@ -199,19 +195,18 @@ class _Accountant:
         return np.bincount(ids, minlength=self._samples).astype(np.int64) if self._samples else np.zeros(0, np.int64)
 
     def _stop(self, rank: int) -> Stop:
-        mine = self._events[self._events["rank"] == rank]
         for kind, stop in ((Kind.END, Stop.END), (Kind.BROKE, Stop.BROKE), (Kind.CAPPED, Stop.CAPPED)):
-            if np.any(mine["kind"] == kind):
+            if len(self._of(kind, rank)):
                 return stop
-        began = np.any(mine["kind"] == Kind.ASK)
-        if began or not np.any(mine["kind"] == Kind.EPOCH_DONE):
+        began = len(self._of(Kind.ASK, rank)) > 0
+        if began or not len(self._of(Kind.EPOCH_DONE, rank)):
             failed = np.any(self._history.of(Kind.RAISED, rank=rank)["flags"] == Where.FACTORY)
             return Stop.NEVER_BEGAN if failed and not began else Stop.CUT
         return Stop.NEVER_BEGAN
 
     def _reported(self) -> tuple[Ids, int | None, int]:
         """Skips by id, their total, and those of unknown ids: from on_skip, else from ``loader.skipped``."""
-        calls = self._readers[self._readers["kind"] == Kind.SKIPPED]["sample"]
+        calls = self._read(Kind.SKIPPED)["sample"]
         entries = self._of(Kind.REPORTED)
         if len(calls) == 0 and len(entries) == 0:
             return np.zeros(self._samples, np.int64), None, 0
@@ -262,8 +257,15 @@ class _Accountant:
         if stopped:
             fate[fate == Fate.LOST] = Fate.UNDELIVERED
             return fate
-        self._first(fate, expected.good, Fate.DROPPED, expected.drop_budget, last=True)
+        self._first(fate, expected.good | self._untouched, Fate.DROPPED, expected.drop_budget, last=True)
         return fate
+
+    @property
+    def _untouched(self) -> Mask:
+        """Samples whose fault never took hold: a damaged one may be left out with the remainder like any other."""
+        if self._history.spec.source not in MEMORY_SOURCES:
+            return np.zeros(self._samples, np.bool_)  # faults on disk take hold without a record
+        return ~np.isin(np.arange(self._samples), self._history.struck)
 
     def _extras(self, epoch: Epoch, fate: npt.NDArray[np.uint8]) -> None:
         budget = self._expected.pad_budget + self._expected.substitute_budget
@@ -301,9 +303,8 @@ class _Accountant:
 
     def _cut_short(self, epoch: Epoch, fate: npt.NDArray[np.uint8]) -> None:
         if Stop.CUT in epoch.stops:
-            reads = self._readers
-            begun = self._count_known(reads[reads["kind"] == Kind.READ]["sample"])
-            done = self._count_known(reads[reads["kind"] == Kind.READ_DONE]["sample"])
+            begun = self._count_known(self._read(Kind.READ)["sample"])
+            done = self._count_known(self._read(Kind.READ_DONE)["sample"])
             fate[(fate == Fate.LOST) & (begun > done)] = Fate.IN_DOUBT
         fate[fate == Fate.LOST] = Fate.UNDELIVERED
 
@@ -322,19 +323,22 @@ class _Accountant:
         above = np.abs(told[np.minimum(after, len(told) - 1)] - lost)
         below = np.abs(lost - told[np.maximum(after - 1, 0)])
         distance = np.minimum(above, below) + self._samples
-        for sample, steps in self._read_together(told).items():
-            distance[lost == sample] = steps
+        samples, steps = self._read_together(told)
+        places = np.minimum(np.searchsorted(lost, samples), len(lost) - 1)
+        found = lost[places] == samples
+        np.minimum.at(distance, places[found], steps[found])
         fate[lost[np.argsort(distance, kind="stable")[:budget]]] = Fate.COLLATERAL
 
-    def _read_together(self, told: Ids) -> dict[int, int]:
-        """Samples read by the process that read a damaged one, within a batch's length of it, with their distance."""
-        reads = self._readers[self._readers["kind"] == Kind.READ]
+    def _read_together(self, told: Ids) -> tuple[Ids, Ids]:
+        """Samples read by a process that read a damaged one, within a batch's length of it, with their distances."""
+        reads = self._read(Kind.READ)
         reach = self._history.spec.batch_size - 1
-        near: dict[int, int] = {}
-        for position in np.flatnonzero(np.isin(reads["sample"], told)):
-            mine = reads[reads["pid"] == reads["pid"][position]]
-            own = np.flatnonzero(mine["time"] == reads["time"][position])[0]
-            for other in range(max(0, own - reach), min(len(mine), own + reach + 1)):
-                sample = int(mine["sample"][other])
-                near[sample] = min(near.get(sample, reach), abs(other - int(own)))
-        return near
+        steps = np.arange(-reach, reach + 1)
+        samples, distances = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for pid in np.unique(reads["pid"][np.isin(reads["sample"], told)]):
+            mine = reads["sample"][reads["pid"] == pid]
+            near = np.flatnonzero(np.isin(mine, told))[:, None] + steps
+            within = (near >= 0) & (near < len(mine))
+            samples.append(mine[near[within]])
+            distances.append(np.broadcast_to(np.abs(steps), near.shape)[within])
+        return np.concatenate(samples), np.concatenate(distances)

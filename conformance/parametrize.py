@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -94,6 +93,7 @@ def parametrize_with_checks(loader: Any, **options: Any) -> Callable[[F], F]:
     ]
 
     def decorate(function: F) -> F:
-        return functools.wraps(function)(pytest.mark.parametrize("check", cases)(function))
+        decorated: F = pytest.mark.parametrize("check", cases)(function)
+        return decorated
 
     return decorate

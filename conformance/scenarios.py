@@ -79,7 +79,7 @@ WHERE: dict[str, Callable[[int, int], Sequence[int]]] = {
     "odd-upper-half": lambda n, b: range(n // 2 + 1 - n // 2 % 2, n, 2),
     "all": lambda n, b: range(n),
     # The first of its batch, whether ranks or workers split by stride (up to b of them) or in blocks.
-    "batch-start": lambda n, b: (b * b,),
+    "batch-start": lambda n, b: (b * b if b * b < n else b,),
 }
 """From the name of a place to the ids: functions of (samples, batch size)."""
 

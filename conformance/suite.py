@@ -20,14 +20,14 @@ import numpy as np
 from ..harness.errors import HarnessError, LoaderError, UserError
 from ..harness.history import History
 from ..harness.job import MEMORY_SOURCES, Contract
-from ..harness.recorder import Kind
 from ..harness.spec import Topology, TrialSpec
 from ..harness.supervisor import Supervisor
 from . import checks, known, probe, scenarios
 from .expectation import expect
-from .ledger import Stop, account
+from .ledger import account
 from .options import Options
 from .report.model import Report, TrialResult
+from .single import trial_result
 from .topologies import topologies
 from .verdict import Mark, Verdict, judge
 
@@ -145,7 +145,9 @@ class Suite:
             UserError: the loader, or an option, is wrong; in one line.
         """
         self._shapes()
-        self._supervisor = Supervisor(self.loader, self.directory, self.options.isolation)
+        self._supervisor = Supervisor(
+            self.loader, self.directory, self.options.isolation, scratch=self._scratch
+        )
         self.lay_out(self._supervisor.sources, self._supervisor.contract)
 
     def lay_out(self, sources: Sequence[str], contract: Callable[[str], Contract]) -> None:
@@ -336,7 +338,9 @@ class Suite:
             raise HarnessError(f"the process that runs the trials of {self.loader} was killed {self._restarts} times")
         lost = list(self.supervisor.folders().items())
         self.supervisor.close()
-        self._supervisor = Supervisor(self.loader, self.directory, self.options.isolation)
+        self._supervisor = Supervisor(
+            self.loader, self.directory, self.options.isolation, scratch=self._scratch
+        )
         for number, folder in lost:
             if number in self._under_way:
                 self._judge(self._under_way.pop(number)[0], folder)
@@ -450,20 +454,10 @@ class Suite:
     def _result(self, course: _Course) -> TrialResult:
         history, _ = course.runs[0]
         chosen = self._selected_checks()
-        merged = [v for v in merge([verdicts for _, verdicts in course.runs]) if v.check in chosen]
-        expected = expect(history.spec)
-        epoch = account(history, expected).first
-        return TrialResult(
-            spec=course.spec,
-            verdicts=tuple(merged),
-            seconds=history.ended.seconds,
-            ended=_ending(history, epoch.stops),
-            delivered=int(np.count_nonzero(epoch.arrivals)),
-            raised=len(history.of(Kind.RAISED)),
-            skipped=epoch.reported_total or 0,
-            arrivals_expected=int(np.count_nonzero(expected.good)) - expected.drop_budget,
-            folder=course.folder,
-        )
+        merged = [verdict for verdict in merge([verdicts for _, verdicts in course.runs]) if verdict.check in chosen]
+        if course.folder is None:  # there is nothing left that could be run again
+            merged = [dataclasses.replace(verdict, replay="") for verdict in merged]
+        return dataclasses.replace(trial_result(history, merged, course.folder), spec=course.spec)
 
 
 def stays_away(contract: Contract, topology: Topology, scenario: scenarios.Scenario) -> str:
@@ -479,14 +473,6 @@ def stays_away(contract: Contract, topology: Topology, scenario: scenarios.Scena
     if topology.workers == 0 and scenario.timed:
         return "without workers nothing could time a read out"
     return ""
-
-
-def _ending(history: History, stops: tuple[Stop, ...]) -> str:
-    if history.ended.cut or any(code for code in history.ended.ranks):
-        return str(history.ended)
-    if Stop.NEVER_BEGAN in stops:
-        return "never began"
-    return "gave up" if Stop.CAPPED in stops else "ended"
 
 
 def not_clean(history: History) -> str:

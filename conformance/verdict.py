@@ -225,8 +225,9 @@ def _spoiled(history: History, clean: str) -> str:
         if code == BROKE:
             lines = history.output.splitlines()
             return f"the harness itself failed in the trial: {lines[-1] if lines else 'no word of it'}"
-        killed = code in (-signal.SIGKILL, -signal.SIGTERM) and history.ended.cut is None
-        if killed and not _lethal(history.spec):
+        if code is None or history.ended.cut is not None or _lethal(history.spec):
+            continue
+        if code in (-signal.SIGKILL, -signal.SIGTERM):
             return f"the machine killed the trial (signal {-code}): most often for lack of memory"
     if history.ended.cut in ("lost", "interrupted"):
         return f"the trial was {history.ended.cut}"

@@ -99,7 +99,7 @@ class BatchReader:
         vectors = [ids for member in batch if not _is_names(member) and (ids := self._as_ids(member, True)) is not None]
         vectors = vectors or [ids for member in batch if _is_names(member) and (ids := self._as_ids(member)) is not None]
         if len(vectors) == 1:
-            rest = [member for member in batch if np.ndim(_plain(member)) == 2]
+            rest = [member for member in batch if _dimensions(member) == 2]
             return vectors[0], self._judge(vectors[0], {"x": rest[0]} if len(rest) == 1 else {})
         if len(vectors) == 0:
             ids = self._as_ids(batch)
@@ -118,7 +118,7 @@ class BatchReader:
         return ids, flags
 
     def _as_ids(self, value: Any, vector: bool = False) -> Ids | None:
-        if value is None or isinstance(value, Mapping):
+        if value is None or isinstance(value, Mapping) or (vector and isinstance(value, (str, os.PathLike))):
             return None
         if isinstance(value, (str, os.PathLike)):
             value = [value]
@@ -157,7 +157,7 @@ class BatchReader:
         stacked = _plain(x)
         if stacked is not None and stacked.shape == (len(ids), identity.WIDTH) and stacked.dtype.kind == "f":
             flags[:] = np.where(identity.intact(ids, stacked), Content.WHOLE, Content.WRONG)
-            suspects = np.flatnonzero(flags == Content.WRONG)
+            suspects = np.flatnonzero((flags == Content.WRONG) | (np.isin(ids, list(self._odd)) if self._odd else False))
         else:
             suspects = np.arange(len(ids))
         for position in suspects:  # oddities, samples that are not collated, and real damage: few, or small batches
@@ -203,7 +203,7 @@ def _is_one_id(value: Any) -> bool:
     """Whether an id is that of one sample, and not a column of them."""
     if isinstance(value, (list, tuple)):
         return False
-    return np.ndim(_plain(value)) == 0
+    return _dimensions(value) == 0
 
 
 def _plain(value: Any) -> npt.NDArray[Any] | None:
@@ -219,6 +219,11 @@ def _plain(value: Any) -> npt.NDArray[Any] | None:
     except (TypeError, ValueError, RuntimeError):  # ragged, or an object that refuses
         return None
     return array if array.dtype.kind in "biuf" else None
+
+
+def _dimensions(value: Any) -> int:
+    array = _plain(value)
+    return 0 if array is None else array.ndim
 
 
 def _entry(column: Any, position: int) -> Any:

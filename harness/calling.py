@@ -140,7 +140,7 @@ def _drop_in(target: Target, job: Job) -> Built:
         assert job.dataset is not None
         if job.world_size > 1:
             sampler: Any = DistributedSampler(
-                job.dataset,  # type: ignore[arg-type]
+                job.dataset,
                 num_replicas=job.world_size,
                 rank=job.rank,
                 shuffle=job.shuffle,

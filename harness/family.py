@@ -16,7 +16,7 @@ _FAST = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")  # Li
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _TRACKERS_WITHIN_S = 0.5
-_POLL_S = 0.005
+_POLL_S = 0.002
 
 
 def _prctl(option: int, value: int) -> None:
@@ -47,16 +47,19 @@ def end_all(find: Callable[[], list[int]], within_s: float) -> bool:
     then remove the semaphores and the shared memory that those had.
     """
     began = time.monotonic()
+    trackers = {pid for pid in find() if _tracks_resources(pid)}
+    zombies: set[int] = set()  # only these can fork no more: a process that was merely killed may have done so before
     while True:
-        rest = [pid for pid in find() if alive(pid)]
+        rest = [pid for pid in find() if pid not in zombies]
+        seconds = time.monotonic() - began
+        for pid in rest:  # at once: a process that forks another and exits, without end, must not have the time to
+            if pid not in trackers or seconds >= _TRACKERS_WITHIN_S:
+                kill(pid)
         if not rest:
             return True
-        seconds = time.monotonic() - began
         if seconds >= within_s:
             return False
-        for pid in rest:
-            if seconds >= _TRACKERS_WITHIN_S or not _tracks_resources(pid):
-                kill(pid)
+        zombies.update(pid for pid in rest if state(pid) == psutil.STATUS_ZOMBIE)
         time.sleep(_POLL_S)
 
 

@@ -21,11 +21,12 @@ def rows(ids: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """
     base = np.asarray(ids, dtype=np.int64).astype(np.uint64).reshape(-1, 1) * np.uint64(WIDTH)
     with np.errstate(over="ignore"):
-        z = (base + np.arange(1, WIDTH + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        z: Any = (base + np.arange(1, WIDTH + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z = z ^ (z >> np.uint64(31))
-    return ((z >> np.uint64(40)).astype(np.float64) / 2**24 - 0.5).astype(np.float32)
+    content: npt.NDArray[np.float32] = ((z >> np.uint64(40)).astype(np.float64) / 2**24 - 0.5).astype(np.float32)
+    return content
 
 
 def intact(ids: npt.ArrayLike, x: Any) -> npt.NDArray[np.bool_]:

@@ -95,7 +95,10 @@ class Contract:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Contract:
         """The inverse of :meth:`to_json`."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        return cls(**fields)
 
 
 F = TypeVar("F", bound=Callable[..., Any])

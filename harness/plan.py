@@ -25,13 +25,13 @@ class FaultPlan(Mapping[int, Fault]):
 
     def __init__(self, faults: Mapping[int, Fault] | None = None) -> None:
         checked: dict[int, Fault] = {}
-        for sample, fault in sorted((faults or {}).items()):
+        for sample, fault in (faults or {}).items():
             if isinstance(sample, bool) or not isinstance(sample, int) or sample < 0:
                 raise UserError(f"a fault plan maps sample ids 0, 1, 2 … to faults, and {sample!r} is no such id")
             if not isinstance(fault, Fault):
                 raise UserError(f"sample {sample} is planned to have {fault!r}, which is no fault")
             checked[sample] = fault
-        self._faults = checked
+        self._faults = dict(sorted(checked.items()))
 
     @classmethod
     def draw(cls, seed: int, samples: int, faults: Sequence[Fault], share: float) -> FaultPlan:
@@ -40,8 +40,10 @@ class FaultPlan(Mapping[int, Fault]):
         Raises:
             UserError: ``share`` is not in 0…1, or there is no fault to choose from.
         """
-        if not 0 <= share <= 1:
-            raise UserError(f"a share of damaged samples lies between 0 and 1, not at {share}")
+        if samples < 0:
+            raise UserError(f"a source cannot hold {samples} samples")
+        if not isinstance(share, (int, float)) or not 0 <= share <= 1:
+            raise UserError(f"a share of damaged samples lies between 0 and 1, not at {share!r}")
         count = round(share * samples)
         if count and not faults:
             raise UserError("a plan needs at least one fault to draw from")
@@ -103,7 +105,7 @@ class FaultPlan(Mapping[int, Fault]):
             raise UserError(f"a fault plan is a JSON object from sample id to fault, not a {type(data).__name__}")
         plan: dict[int, Fault] = {}
         for key, value in data.items():
-            if not str(key).isdecimal():
+            if not str(key).isdecimal() or str(int(key)) != str(key):
                 raise UserError(f"a fault plan maps sample ids to faults, and {key!r} is no such id")
             if not isinstance(value, Mapping):
                 raise UserError(f"sample {key} is planned to have {value!r}, which is no fault")

@@ -17,6 +17,8 @@ from .spec import TrialSpec
 
 BROKE = 70  # EX_SOFTWARE of sysexits.h: the harness itself failed inside the trial
 STACK_SIGNAL = signal.SIGRTMIN + 6 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR1
+# Below the record's, which begin at 700: were it among them and closed by the loader, stacks would end up in the record.
+_STACKS_DESCRIPTOR = 640
 _KEPT: list[Any] = []  # faulthandler keeps the descriptor, not the file object
 
 
@@ -91,7 +93,7 @@ def describe_process(rank: int, folder: Path) -> None:
 
     from .recorder import open_high
 
-    file = os.fdopen(open_high(folder / f"stacks-{rank}.txt"), "w")
+    file = os.fdopen(open_high(folder / f"stacks-{rank}.txt", _STACKS_DESCRIPTOR), "w")
     faulthandler.register(STACK_SIGNAL, file=file, all_threads=True, chain=False)
     _KEPT.append(file)
 

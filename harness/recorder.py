@@ -38,6 +38,7 @@ RECORD = np.dtype(
 _PACK = struct.Struct("<qqiihhBBH").pack
 _HIGH_DESCRIPTOR = 700  # out of the way of a loader that closes or reuses the low ones
 _LATELY = 256  # texts
+_TEXT_NUMBERS = itertools.count(1)  # of all recorders in this process: one that came with a copied data set has the same pid
 
 class Kind(enum.IntEnum):
     """What happened. The comments say what ``sample``, ``aux`` and ``flags`` hold."""
@@ -121,7 +122,6 @@ class Recorder:
         self._texts = -1
         self._pid = 0
         self._worker = -1
-        self._text_numbers = itertools.count(1)
         self._said: dict[bytes, int] = {}
 
     def __getstate__(self) -> tuple[str, int]:
@@ -143,9 +143,7 @@ class Recorder:
         try:
             os.write(self._events, record)
         except OSError as error:
-            if error.errno != errno.EBADF:
-                raise
-            self._events = self._open("events", "bin")
+            self._open_again(error)
             os.write(self._events, record)
 
     def many(self, kind: int, samples: Any, aux: int, flags: Any, epoch: int) -> None:
@@ -171,9 +169,7 @@ class Recorder:
         try:
             os.write(self._events, data)
         except OSError as error:
-            if error.errno != errno.EBADF:
-                raise
-            self._events = self._open("events", "bin")
+            self._open_again(error)
             os.write(self._events, data)
 
     def text(self, **fields: Any) -> int:
@@ -188,15 +184,13 @@ class Recorder:
         number = self._said.get(said)
         if number is not None:
             return number
-        number = next(self._text_numbers)  # one step of the interpreter: two threads never get the same
+        number = next(_TEXT_NUMBERS)  # one step of the interpreter: two threads never get the same
         # The line's end comes first: so a text that was torn by a kill spoils itself alone, and not the next.
         data = b"\n" + json.dumps({"pid": pid, "n": number, **fields}, default=str).encode("ascii")
         try:
             os.write(self._texts, data)
         except OSError as error:
-            if error.errno != errno.EBADF:
-                raise
-            self._texts = self._open("texts", "jsonl")
+            self._open_again(error)
             os.write(self._texts, data)
         if len(self._said) >= _LATELY:
             self._said.clear()
@@ -233,25 +227,30 @@ class Recorder:
         return {self._events, self._texts}
 
     def _enter_process(self, pid: int) -> None:
-        self._text_numbers = itertools.count(1)
         self._said.clear()
         data = sys.modules.get("torch.utils.data")
         info = data.get_worker_info() if data is not None else None
         self._worker = -1 if info is None else info.id
         if self._events < 0:
-            self._events = self._open("events", "bin")
-            self._texts = self._open("texts", "jsonl")
+            self._open()
         self._pid = pid  # last: another thread must not find it set before the rest
 
-    def _open(self, stem: str, suffix: str) -> int:
-        return open_high(os.path.join(self._folder, f"{stem}-{self._rank}.{suffix}"))
+    def _open(self) -> None:
+        self._events = open_high(os.path.join(self._folder, f"events-{self._rank}.bin"), _HIGH_DESCRIPTOR)
+        self._texts = open_high(os.path.join(self._folder, f"texts-{self._rank}.jsonl"), _HIGH_DESCRIPTOR)
+
+    def _open_again(self, error: OSError) -> None:
+        """After the loader closed a descriptor of ours. Both anew: the number of the one may by now be that of the other."""
+        if error.errno != errno.EBADF:
+            raise error
+        self._open()
 
 
-def open_high(path: str | Path) -> int:
-    """Open a file for appending, at a descriptor that a loader hardly ever closes or gets by chance."""
+def open_high(path: str | Path, least: int) -> int:
+    """Open a file for appending, at a descriptor not below ``least``: where a loader's own hardly ever are."""
     low = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        high = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH_DESCRIPTOR)
+        high = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, least)
     except OSError:  # a low limit of open files: stay where we are
         return low
     os.close(low)

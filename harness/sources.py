@@ -66,7 +66,7 @@ class Reader:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, b".")
-            return os.fstat(descriptor).st_size - 1
+            return os.lseek(descriptor, 0, os.SEEK_CUR) - 1  # where our own byte is; the size may count another's already
         finally:
             os.close(descriptor)
 

@@ -49,7 +49,7 @@ class TrialSpec:
     source: str
     topology: Topology
     plan: FaultPlan
-    contract: Contract = Contract()
+    contract: Contract = dataclasses.field(default_factory=Contract)
     samples: int = 40
     batch_size: int = 4
     shuffle: bool = False

@@ -43,13 +43,21 @@ class Supervisor:
         loader: ``pkg.module:attr``.
         directory: the folder that is importable, besides what is installed.
         isolation: ``fork`` (about 30 ms a trial), ``spawn`` (a fresh interpreter for each), or ``auto``.
+        scratch: a folder that is removed when this process is killed, and so cannot remove it itself.
 
     Raises:
         LoaderError: the loader cannot be imported or is none.
         HarnessError: the warm process could not be started.
     """
 
-    def __init__(self, loader: str, directory: str | Path = ".", isolation: Isolation = "auto") -> None:
+    def __init__(
+        self,
+        loader: str,
+        directory: str | Path = ".",
+        isolation: Isolation = "auto",
+        *,
+        scratch: Path | None = None,
+    ) -> None:
         self.loader = loader
         self.directory = os.path.abspath(directory)
         self._running: dict[int, tuple[Path, float, int]] = {}
@@ -73,7 +81,8 @@ class Supervisor:
                     cwd="/",
                     env=_environment(),
                 )
-            self._send({"loader": loader, "directory": self.directory, "isolation": isolation})
+            hello = {"loader": loader, "directory": self.directory, "isolation": isolation}
+            self._send({**hello, "scratch": None if scratch is None else str(scratch)})
             self._ready = self._wait_until_ready()
         except BaseException:
             self.close()
@@ -157,6 +166,8 @@ class Supervisor:
 
     def close(self) -> None:
         """End every trial and the warm process; within two seconds nothing of them is left."""
+        with contextlib.suppress(HarnessError):  # it may be gone already
+            self._send({"bye": True})
         self._control.close()
         if self._process is not None:
             try:

@@ -126,7 +126,8 @@ class Consumer:
             return
         self._record(Kind.BUILT)
         self._length(built.loader, 0)
-        for self._epoch in range(self._spec.epochs):
+        for epoch in range(self._spec.epochs):
+            self._epoch = epoch
             self._one_epoch(built)
         self._length(built.loader, 1)
         self._record(Kind.CLOSING, flags=1)

@@ -14,6 +14,7 @@ import gc
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -21,7 +22,7 @@ import threading
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from .errors import LoaderError
 from .family import adopt_orphans, descendants, die_with_parent, end_all
@@ -42,6 +43,8 @@ class Warm:
         self._input = b""
         self._wardens: dict[int, tuple[int, Path]] = {}
         self._fork_ranks = True
+        self._scratch: str | None = None
+        self._dismissed = False
         self._standing: set[int] = set()
 
     def serve(self) -> None:
@@ -66,7 +69,7 @@ class Warm:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda signum, frame: None)
         while True:
-            select.select([self._control, wake_read], [], [])
+            select.select([self._control.fileno(), wake_read], [], [])
             _drain(wake_read)
             self._reap()
             messages = self._receive(block=False)
@@ -78,6 +81,7 @@ class Warm:
 
     def _get_ready(self, hello: dict[str, Any]) -> dict[str, Any]:
         enter_directory(hello["directory"])
+        self._scratch = hello.get("scratch")
         isolation = hello["isolation"]
         why = "" if isolation == "fork" else "asked for"
         if isolation == "auto":
@@ -118,6 +122,8 @@ class Warm:
         }
 
     def _obey(self, message: dict[str, Any]) -> None:
+        if "bye" in message:
+            self._dismissed = True
         if "run" in message:
             folder = Path(message["folder"])
             self._wardens[self._fork_warden(folder)] = message["run"], folder
@@ -155,9 +161,10 @@ class Warm:
         if not self._fork_ranks:
             return fresh_rank(folder, rank)
         warden = os.getpid()
-        pid = os.fork()
-        if pid:
-            return pid
+        return os.fork() or self._be_rank(spec, folder, rank, warden)
+
+    @staticmethod
+    def _be_rank(spec: TrialSpec, folder: Path, rank: int, warden: int) -> NoReturn:
         try:
             os.setsid()
             die_with_parent(signal.SIGKILL, warden)
@@ -197,6 +204,8 @@ class Warm:
             self._reap()
             time.sleep(0.01)
         end_all(descendants, _STRAYS_WITHIN_S)
+        if self._scratch and not self._dismissed:  # the supervisor was killed: what it wrote is left to us
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _send(self, message: dict[str, Any]) -> None:
         try:

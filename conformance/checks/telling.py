@@ -16,7 +16,6 @@ from ..expectation import Expectation, Owed
 from ..ledger import Epoch, Fate, Ledger
 from .base import Violation, check, count, spans, with_effects
 
-
 _RAISING = "the loader promises to raise: it has no skips to count"
 
 
@@ -172,7 +171,7 @@ def _skip(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Vio
 def _substitute(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
     if not epoch.whole or expected.spec.drop_last or not expected.spec.plan:
         return
-    wanted = expected.spec.samples
+    wanted = expected.spec.samples - expected.drop_budget
     came = int(epoch.arrivals.sum())
     told = sum(epoch.errors)
     spare = told * expected.spec.batch_size + int(np.count_nonzero(expected.lethal))
@@ -223,13 +222,13 @@ def _surfaced(history: History) -> Events:
 )
 def error_names_sample(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Or carries what the source said in its own message."""
-    source_said = [text for text in _source_errors(history).values() if text["message"]]
+    source_said = [str(text["message"]) for text in _source_errors(history).values() if text["message"]]
     for event in _surfaced(history):
         said = history.text(event)
         numbers = set(re.findall(r"\d+", said))
         names_sample = any(str(int(sample)) in numbers for sample in history.struck)
         names_worker = re.search(r"(worker|pid|process)\W+(process |pid\(s\) )?\W*\d+", said, re.IGNORECASE)
-        if not (names_sample or names_worker or any(text["message"] in said for text in source_said)):
+        if not (names_sample or names_worker or any(message in said for message in source_said)):
             yield Violation(
                 "the error names the sample, or the worker",
                 f"it says only: {said.strip()[:160] or 'nothing'}",

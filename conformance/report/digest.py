@@ -192,12 +192,14 @@ def _told_once(members: Sequence[Verdict], follows: tuple[str, ...], ran: Mappin
 
 
 def _root(verdict: Verdict, failed: Mapping[str, Verdict]) -> Verdict:
-    """The failure that explains this one; itself where the cause did not fail, or is known."""
-    seen = {verdict.check}
-    while verdict.cause in failed and verdict.cause not in seen:
-        verdict = failed[verdict.cause]
-        seen.add(verdict.check)
-    return verdict
+    """The failure that explains this one; itself where the cause did not fail, is known, or is explained by it in turn."""
+    root, seen = verdict, {verdict.check}
+    while root.cause in failed:
+        root = failed[root.cause]
+        if root.check in seen:
+            return verdict
+        seen.add(root.check)
+    return root
 
 
 def _defect(verdict: Verdict) -> tuple[str, str]:

@@ -52,6 +52,11 @@ class Fault:
         """Whether the struck sample can no longer be delivered as good."""
         return self.effect in DAMAGING
 
+    @property
+    def may_recover(self) -> bool:
+        """Whether a read that was struck may still bring the good sample."""
+        return False
+
     def strike(self, read: Read) -> Any:
         """Carry the fault out on one read: raise, block, die, or return what the reader is to get instead."""
         raise NotImplementedError

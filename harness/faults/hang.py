@@ -25,6 +25,10 @@ class Hang(Fault):
     def __post_init__(self) -> None:
         check_parameters(self)
 
+    @property
+    def may_recover(self) -> bool:
+        return self.release_after_s is not None
+
     def strike(self, read: Read) -> Any:
         reader, writer = os.pipe()
         try:

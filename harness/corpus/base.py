@@ -1,0 +1,264 @@
+"""What every kind of corpus shares: recipe, disk faults, the record of one sample, and what a kind must provide.
+
+The engine (:mod:`.make`) asks a :class:`CorpusKind` for chunks and for the files of each chunk, as bytes in memory; it
+alone writes, so a kind touches no file system, and the same chunk gives the same bytes in any process.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import enum
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from ..errors import HarnessError
+from ..faults.base import Fault, Read
+
+KINDS = ("imagefolder", "parquet", "windows", "webdataset", "jsonl")
+SCHEMA_VERSION = 1
+"""Of ``manifest.jsonl``, ``files.jsonl`` and ``corpus.json``; documented in ``docs/corpus-manifest.md``."""
+
+Level = Literal["sample", "file", "shard", "path"]
+Special = Literal["missing", "dangling-link", "directory", "no-permission", "fifo"]
+"""What stands at a path in place of an ordinary file; all but ``missing`` need a local file system."""
+
+
+class State(str, enum.Enum):
+    """What reference decoders found a sample to be, after the damage."""
+
+    GOOD = "good"  # must be delivered
+    DAMAGED = "damaged"  # must not be delivered as good; a loader meets it and must account for it
+    CONTESTED = "contested"  # decoders disagree, or are content though content was lost: skipped or delivered, but one
+    HANGS = "hangs"  # reading it never returns
+    SLOW = "slow"  # reading it delivers the good sample, late
+    MISSING = "missing"  # must not be delivered; a reader that lists the folder never meets it, one with an index does
+
+
+class DiskFault(Fault):
+    """Base of what can be wrong with (or legally odd about) stored samples.
+
+    A subclass is a frozen dataclass in its own file below ``corpus/damage/<family>/``, registered with
+    ``@fault(kind, effect=...)``. How it is carried out is agreed between a family's faults and its corpus kind.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ()
+    """The corpus kinds that it fits."""
+    level: ClassVar[Level] = "sample"
+    """What one instance acts on; a fault of a file or shard may cost every sample in it."""
+    odd: ClassVar[bool] = False
+    """A legal oddity, which a loader must keep, and no damage."""
+    family: ClassVar[str] = ""
+    """A short word that groups kindred faults in lists and scenarios (``cut``, ``bits``, ``path``, ``schema`` …)."""
+
+    @classmethod
+    def turn(cls, turn: int, draw: random.Random) -> DiskFault:
+        """The instance for the ``turn``-th unit (0, 1, 2 …) of a corpus that this fault strikes.
+
+        Parameters go round by ``turn`` where each value should occur, and are drawn where any will do.
+        """
+        return cls()
+
+    def strike(self, read: Read) -> Any:
+        raise HarnessError(f"fault {self.kind!r} damages stored samples and cannot strike a read in memory")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One ``--fault NAME[:WEIGHT]``: a fault's kind, how often it is chosen, and parameters that are not to be drawn."""
+
+    fault: str
+    weight: float = 1.0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a corpus's bytes, library versions aside. Checked by :func:`.recipe.checked`."""
+
+    kind: str
+    samples: int
+    seed: int = 0
+    damage: float = 0.05
+    """Share of the samples (0…1) that are struck: ``round(damage * samples)`` of them, or, for faults of whole files
+    and shards, about as many."""
+    oddities: float = 0.0
+    """Share of the samples (0…1) that are legally odd; damaged samples are not odd as well."""
+    faults: tuple[Choice, ...] = ()
+    """Damage to choose from; empty: all that fit the kind, with equal weights."""
+    odd_faults: tuple[Choice, ...] = ()
+    """Oddities to choose from; empty: all that fit the kind."""
+    format: str | None = None
+    """The kind's storage format (``jpeg``, ``png``; ``npz``, ``arrow``; ``tar.gz`` …); None: its usual one."""
+    size: tuple[int, int] = (256, 256)
+    """Width and height of pictures, in pixels."""
+    per_file: int = 100
+    """Samples in one file or shard, for kinds that put several into one."""
+    origin: str | None = None
+    """For ``--from``: the folder whose good files are copied; never written to."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name; tuples become lists."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Recipe:
+        """The inverse of :meth:`to_json`, also after a trip through JSON text."""
+        values = dict(data)
+        for name in ("faults", "odd_faults"):
+            values[name] = tuple(Choice(**choice) for choice in values.get(name, ()))
+        values["size"] = tuple(values["size"])
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class SampleRecord:
+    """The truth about one sample: one line of ``manifest.jsonl``. Paths are relative to the corpus, with ``/``."""
+
+    id: int
+    path: str
+    """The file (or shard) that holds it, or would hold it if it were there."""
+    members: tuple[str, ...] = ()
+    """Its members in a tar shard."""
+    row: int | None = None
+    """Its row (or line) in the file, from 0."""
+    row_group: int | None = None
+    state: State = State.GOOD
+    fault: Mapping[str, Any] | None = None
+    """:meth:`Fault.to_json` of what struck it, or struck its file so that it suffered."""
+    oddity: Mapping[str, Any] | None = None
+    took_hold: bool | None = None
+    """For a struck sample: did the fault change what a reader meets? False: the sample is as good as before."""
+    special: Special | None = None
+    sha256: str | None = None
+    """Of the sample's own bytes as they stand (file, members joined in order, line, or encoded row); None: no bytes."""
+    length: int | None = None
+    content: str | None = None
+    """Digest of the undamaged sample: equal to that of another record exactly when both hold the same sample."""
+    said: Mapping[str, str] = field(default_factory=dict)
+    """What each reference decoder said: ``whole``, ``lossy: …`` (content, though content was lost), ``raises X: …``, or
+    ``nothing`` (it came to its end without a word and never met the sample)."""
+    why: str = ""
+    """The reason of the state, in words, where it is not plainly good."""
+    identity: Literal["content", "path"] = "content"
+    """Whether the id can be read back from the content, or by the path alone."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Facts of one kind alone, documented there."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields that differ from their defaults, by name; ``id``, ``path`` and ``state`` always."""
+        return _sparse(self, always=("id", "path", "state"))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SampleRecord:
+        """The inverse of :meth:`to_json`, also after a trip through JSON text."""
+        values = dict(data)
+        values["state"] = State(values["state"])
+        values["members"] = tuple(values.get("members", ()))
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """The bytes of one file that holds several samples: one line of ``files.jsonl``."""
+
+    path: str
+    samples: int = 0
+    """How many samples lie, or should lie, in it."""
+    fault: Mapping[str, Any] | None = None
+    """:meth:`Fault.to_json` of a fault of the whole file or shard."""
+    special: Special | None = None
+    sha256: str | None = None
+    length: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields that differ from their defaults, by name; ``path`` always."""
+        return _sparse(self, always=("path",))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> FileRecord:
+        """The inverse of :meth:`to_json`."""
+        return cls(**data)
+
+
+def _sparse(record: SampleRecord | FileRecord, always: tuple[str, ...]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, default in _defaults(type(record)):
+        value = getattr(record, name)
+        if name in always or value != default:
+            out[name] = (
+                list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+            )
+    return out
+
+
+_DEFAULTS: dict[type, tuple[tuple[str, Any], ...]] = {}
+
+
+def _defaults(cls: type) -> tuple[tuple[str, Any], ...]:
+    if cls not in _DEFAULTS:
+        _DEFAULTS[cls] = tuple(
+            (f.name, f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default)
+            for f in dataclasses.fields(cls)
+        )
+    return _DEFAULTS[cls]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of work: samples ``start`` … ``stop - 1``, which share no file with any other chunk."""
+
+    start: int
+    stop: int
+    payload: Any = None
+    """What else the kind's :meth:`CorpusKind.make` needs; picklable."""
+
+
+@dataclass(frozen=True)
+class MadeFile:
+    """One file as the engine is to write it, with the truth about the samples in it."""
+
+    path: str
+    data: bytes | None
+    """None: no ordinary file (see ``special``). A file without permission has both."""
+    records: tuple[SampleRecord, ...] = ()
+    special: Special | None = None
+    fault: Mapping[str, Any] | None = None
+    """Of the whole file or shard, for its :class:`FileRecord`."""
+
+
+class CorpusKind(abc.ABC):
+    """One kind of corpus. A module of :mod:`badbatch.harness.corpus` named like the kind holds its instance, ``KIND``.
+
+    Kinds other than ``imagefolder`` put their files below ``data/``, so that a reader of ``*.jsonl`` or of a whole
+    folder of Parquet does not meet the manifest.
+    """
+
+    name: ClassVar[str]
+    one_file_a_sample: ClassVar[bool] = False
+    """Then the sample records carry the files' digests, and no ``files.jsonl`` is written."""
+    libraries: ClassVar[tuple[str, ...]] = ()
+    """Distributions whose versions shape the bytes or the judgement (``pillow``, ``pyarrow`` …)."""
+    formats: ClassVar[tuple[str, ...]] = ()
+    """What ``Recipe.format`` may be; the first is the usual one."""
+
+    def check(self, recipe: Recipe) -> None:  # noqa: B027 - most kinds have nothing to refuse
+        """Refuse what this kind cannot make, before anything is written.
+
+        Raises:
+            UserError: a setting does not fit, or a library is missing (say which extra to install).
+        """
+
+    @abc.abstractmethod
+    def chunks(self, recipe: Recipe) -> Iterator[Chunk]:
+        """The whole corpus in chunks of about half a second's work, lazily, in order of sample ids."""
+
+    @abc.abstractmethod
+    def make(self, recipe: Recipe, chunk: Chunk) -> Iterator[MadeFile]:
+        """The chunk's files, damaged and judged; the same in any process and order."""
+
+    @abc.abstractmethod
+    def undamaged(self, recipe: Recipe, sample: int) -> bytes:
+        """The sample's own bytes as they were before any damage, made again from the recipe."""

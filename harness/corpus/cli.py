@@ -1,0 +1,248 @@
+"""``badbatch corpus …``: a thin door to making, verifying and looking at corpora.
+
+Exit codes: 0 fine; 1 ``verify`` found changes; 2 the user's input is wrong; 4 the harness failed; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from ..errors import BadbatchError, UserError
+
+CHANGED, USAGE, FAILED, STOPPED = 1, 2, 4, 130
+
+
+def _door(command: Callable[..., int | None]) -> Callable[..., None]:
+    """Turn what the command returns or raises into one line and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        try:
+            with _stoppable():
+                code = command(*args, **options)
+        except UserError as error:
+            click.echo(f"badbatch: {error}", err=True)
+            code = USAGE
+        except BadbatchError as error:
+            click.echo(f"badbatch: {error}", err=True)
+            code = FAILED
+        except KeyboardInterrupt:
+            click.echo("badbatch: stopped", err=True)
+            code = STOPPED
+        if code:
+            raise SystemExit(code)
+
+    return run
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """SIGTERM is taken like Ctrl-C, so that it leaves as little behind."""
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@click.group()
+def corpus() -> None:
+    """Corpora on disk: data gone bad, with the truth about every sample."""
+
+
+@corpus.command()
+@click.argument("address", metavar="DIR")
+@click.option(
+    "--kind", default="imagefolder", show_default=True, help="imagefolder, parquet, windows, webdataset or jsonl."
+)
+@click.option("--samples", type=int, help="How many samples, bad ones included.  [default: 1000]")
+@click.option("--damage", default="5%", show_default=True, help="Share of the samples that are struck by a fault.")
+@click.option("--oddities", help="Share of the samples that are odd but legal.  [default: 10%; none with --from]")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same bytes.")
+@click.option("--size", default="256x256", show_default=True, help="Width and height of pictures.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="NAME[:WEIGHT]",
+    help="A fault or oddity to choose from, also with parameters: 'jpeg-cut-scan(kept=0.9):2'. Can be repeated. "
+    "[default: all that fit]",
+)
+@click.option("--format", "format_", help="The kind's storage format, such as npz, arrow or tar.gz.")
+@click.option("--per-file", type=int, default=100, show_default=True, help="Samples in one file or shard.")
+@click.option("--from", "origin", metavar="DIR", help="Copy this folder's good pictures and damage the copies.")
+@click.option("--jobs", type=int, help="Processes.  [default: one a processor]")
+@click.option("--force", is_flag=True, help="Replace DIR if it holds a corpus made by badbatch.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@_door
+def make(
+    address: str,
+    kind: str,
+    samples: int | None,
+    damage: str,
+    oddities: str | None,
+    seed: int,
+    size: str,
+    faults: tuple[str, ...],
+    format_: str | None,
+    per_file: int,
+    origin: str | None,
+    jobs: int | None,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Make a corpus in DIR: a new or empty folder, or an address of fsspec's such as memory://rotten."""
+    from .base import Recipe
+    from .make import make as make_corpus
+    from .recipe import parse_choice, parse_share, parse_size
+
+    if origin is not None and samples is not None:
+        raise UserError("--from copies all the pictures that are there: leave --samples out")
+    if jobs is not None and jobs < 1:
+        raise UserError(f"--jobs is at least 1, not {jobs}")
+    recipe = Recipe(
+        kind=kind,
+        samples=1000 if samples is None else samples,
+        seed=seed,
+        damage=parse_share(damage),
+        oddities=parse_share(oddities) if oddities is not None else 0.0 if origin is not None else 0.1,
+        faults=tuple(parse_choice(fault) for fault in faults),
+        format=format_,
+        size=parse_size(size),
+        per_file=per_file,
+        origin=origin,
+    )
+    began = time.monotonic()
+    with _progress("samples", quiet) as told:
+        made = make_corpus(
+            address, recipe, jobs=jobs, force=force, progress=told and (lambda done, total, _: told(done, total))
+        )
+    if not quiet:
+        _say(address, made, time.monotonic() - began)
+
+
+def _say(address: str, made: dict[str, Any], seconds: float) -> None:
+    counts = made["counts"]
+    click.echo(
+        f"{address}: {counts['samples']:,} samples in {counts['files']:,} files, {counts['bytes'] / 1e6:,.1f} MB, "
+        f"seed {made['seed']}, {seconds:.1f} s"
+    )
+    click.echo("  " + " · ".join(f"{state} {count:,}" for state, count in counts["state"].items()))
+    struck = sum(sum(states.values()) for states in counts["fault"].values())
+    if counts["did_not_take_hold"]:
+        click.echo(
+            f"  of {struck:,} struck, {counts['did_not_take_hold']:,} are as good as before, and are counted as good"
+        )
+    if counts["fault"].get("no-permission", {}).get("good"):
+        click.echo("  no-permission does not take hold: this user may read any file")
+    if "://" in address and not address.startswith("file://") and "missing-file" in counts["fault"]:
+        click.echo("  no links, pipes, folders or permissions as faults: they need a local folder")
+
+
+@corpus.command()
+@click.argument("address", metavar="DIR")
+@click.option("--jobs", type=int, help="Processes.  [default: one a processor]")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing; the exit code tells.")
+@_door
+def verify(address: str, jobs: int | None, quiet: bool) -> int:
+    """Compare every byte of the corpus in DIR with its manifest."""
+    from .verify import verify as changes_of
+
+    found = 0
+    with _progress("files", quiet) as told:
+        for change in changes_of(address, jobs=jobs, progress=told):
+            found += 1
+            if not quiet:
+                click.echo(str(change))
+    if not quiet:
+        click.echo(f"{address}: {found:,} change(s)" if found else f"{address}: as the manifest says")
+    return CHANGED if found else 0
+
+
+@corpus.command()
+@click.argument("address", metavar="DIR")
+@click.option("--html", "html_path", type=click.Path(dir_okay=False, path_type=Path), help="Write a page.")
+@click.option("--png", "png_path", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture.")
+@_door
+def show(address: str, html_path: Path | None, png_path: Path | None) -> None:
+    """Write a contact sheet: each fault in DIR as decoders show it, with its truth."""
+    if html_path is None and png_path is None:
+        raise UserError("say what to write: --html FILE or --png FILE")
+    from . import show as sheets
+
+    try:
+        if html_path is not None:
+            html_path.write_text(sheets.html(address), "utf-8")
+        if png_path is not None:
+            png_path.write_bytes(sheets.png(address))
+    except OSError as error:
+        raise UserError(f"cannot write the sheet: {error}") from error
+
+
+@corpus.command()
+@click.option("--kind", help="Only those that fit this kind.")
+@_door
+def faults(kind: str | None) -> None:
+    """List the faults and legal oddities that a corpus can have."""
+    from .damage import disk_faults
+    from .recipe import kind_of
+
+    if kind is not None:
+        kind_of(kind)
+    known = disk_faults(kind)
+    width = max(len(name) for name in known)
+    for title, odd in (("damage", False), ("legal oddities", True)):
+        click.echo(f"{title}:")
+        for name, cls in known.items():
+            if cls.odd == odd:
+                first = (cls.__doc__ or "").strip().splitlines()[0]
+                click.echo(f"  {name:{width}}  {first}" + ("" if kind else f"  [{', '.join(cls.kinds)}]"))
+
+
+@corpus.command()
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it here; else it is printed."
+)
+@_door
+def decoders(output: Path | None) -> None:
+    """Write the table of what each installed decoder does with each picture fault (docs/decoders.md)."""
+    from .decoders import table
+
+    text = table()
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, "utf-8")
+
+
+@contextlib.contextmanager
+def _progress(what: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal, and nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def told(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield told

@@ -1,0 +1,45 @@
+"""The faults of stored samples: one sub-package a family, one file a fault; all are registered when they are asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import pkgutil
+import random
+
+from ...errors import UserError
+from ...faults.base import from_json, registry
+from ..base import Choice, DiskFault
+
+
+@functools.cache
+def _load() -> None:
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)
+
+
+def disk_faults(kind: str | None = None) -> dict[str, type[DiskFault]]:
+    """Every disk fault by name, or those that fit one corpus kind."""
+    _load()
+    found = {name: cls for name, cls in registry().items() if issubclass(cls, DiskFault)}
+    return {name: cls for name, cls in found.items() if kind is None or kind in cls.kinds}
+
+
+def instance(choice: Choice, turn: int, draw: random.Random) -> DiskFault:
+    """The fault that the choice names, for its ``turn``-th unit, with the chosen parameters in place of drawn ones.
+
+    Raises:
+        UserError: no such disk fault, or a parameter that it does not have.
+    """
+    cls = disk_faults().get(choice.fault)
+    if cls is None:
+        raise UserError(f"unknown disk fault {choice.fault!r}")
+    drawn = cls.turn(turn, draw)
+    if not choice.parameters:
+        return drawn
+    if unknown := set(choice.parameters) - {field.name for field in dataclasses.fields(cls)}:  # type: ignore[arg-type]
+        raise UserError(f"fault {choice.fault!r} has no parameter {min(unknown)!r}")
+    fault = from_json({**drawn.to_json(), **choice.parameters})
+    assert isinstance(fault, DiskFault)
+    return fault

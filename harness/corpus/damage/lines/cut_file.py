@@ -1,0 +1,33 @@
+"""A file of lines that ends too early."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from ...lines import LineFault
+
+
+@fault("cut-file", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class CutFile(LineFault):
+    """The file ends within a line: that line is refused, and nothing shows that the lines after it are gone."""
+
+    kinds = ("jsonl",)
+    level = "file"
+    family = "cut"
+
+    keep: float = 0.5
+    """Which share of the file is left (0…1, less than all)."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.keep < 1:
+            raise ValueError("keep lies between 0 and 1")
+
+    @classmethod
+    def turn(cls, turn: int, draw: random.Random) -> CutFile:
+        return cls(round(draw.uniform(0.1, 0.95), 2))
+
+    def change_text(self, text: bytes) -> bytes:
+        return text[: int(self.keep * len(text))]

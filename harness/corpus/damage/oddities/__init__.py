@@ -1,0 +1,28 @@
+"""What can be odd about a picture's file and yet be legal: a loader must deliver it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from ...base import DiskFault
+
+if TYPE_CHECKING:
+    from ...studio import Canvas
+    from ...words import Vocabulary
+
+
+class PictureOddity(DiskFault):
+    """A legal peculiarity of a picture's format, content or name."""
+
+    kinds = ("imagefolder",)
+    odd = True
+    marked: ClassVar[bool] = True
+    """Whether the picture still carries its id mark; otherwise its path alone says which sample it is."""
+
+    def encode(self, canvas: Canvas) -> tuple[bytes, str]:
+        """The file's bytes and its ending."""
+        return canvas.jpeg(subsampling=2), ".jpg"
+
+    def rename(self, stem: str, ending: str, words: Vocabulary) -> str:
+        """The file's name; must stay unique, so it keeps the stem in some form."""
+        return stem + ending

@@ -1,0 +1,26 @@
+"""A JPEG with arithmetic coding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....faults.base import Effect, fault
+from ...arithmetic import encode
+from . import PictureOddity
+
+if TYPE_CHECKING:
+    from ...studio import Canvas
+
+
+@fault("arithmetic-coding", effect=Effect.LEGAL)
+@dataclass(frozen=True)
+class ArithmeticCoding(PictureOddity):
+    """A grey JPEG with arithmetic instead of Huffman coding: legal, and contested where Pillow's library lacks it."""
+
+    family = "coding"
+
+    def encode(self, canvas: Canvas) -> tuple[bytes, str]:
+        return encode(np.asarray(canvas.picture.convert("L"))), ".jpg"

@@ -1,0 +1,24 @@
+"""A TIFF among JPEGs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ....faults.base import Effect, fault
+from ...studio import saved
+from . import PictureOddity
+
+if TYPE_CHECKING:
+    from ...studio import Canvas
+
+
+@fault("tiff", effect=Effect.LEGAL)
+@dataclass(frozen=True)
+class Tiff(PictureOddity):
+    """A TIFF among JPEGs."""
+
+    family = "format"
+
+    def encode(self, canvas: Canvas) -> tuple[bytes, str]:
+        return saved(canvas.picture, "TIFF", compression="tiff_lzw"), ".tiff"

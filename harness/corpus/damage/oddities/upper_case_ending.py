@@ -1,0 +1,23 @@
+"""A file name that ends in .JPG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ....faults.base import Effect, fault
+from . import PictureOddity
+
+if TYPE_CHECKING:
+    from ...words import Vocabulary
+
+
+@fault("upper-case-ending", effect=Effect.LEGAL)
+@dataclass(frozen=True)
+class UpperCaseEnding(PictureOddity):
+    """A file name that ends in .JPG."""
+
+    family = "name"
+
+    def rename(self, stem: str, ending: str, words: Vocabulary) -> str:
+        return stem + ending.upper()

@@ -1,0 +1,17 @@
+"""A link to nowhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from . import PathFault
+
+
+@fault("dangling-link", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class DanglingLink(PathFault):
+    """A symbolic link to a file that is gone: listed like any other, and cannot be opened."""
+
+    special = "dangling-link"
+    why = "it is a symbolic link to nothing"

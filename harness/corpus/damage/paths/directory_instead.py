@@ -1,0 +1,19 @@
+"""A folder with a file's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from ...base import State
+from . import PathFault
+
+
+@fault("directory-instead", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class DirectoryInstead(PathFault):
+    """An empty folder stands where the file should."""
+
+    special = "directory"
+    state = State.MISSING
+    why = "a folder is at its path; a reader that looks for files alone passes it by"

@@ -1,0 +1,19 @@
+"""A pipe into which nobody writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from ...base import State
+from . import PathFault
+
+
+@fault("hanging-pipe", effect=Effect.STALL)
+@dataclass(frozen=True)
+class HangingPipe(PathFault):
+    """A named pipe without a writer: opening it to read never returns, like a stalled network file system."""
+
+    special = "fifo"
+    state = State.HANGS
+    why = "it is a named pipe into which nobody writes: opening it to read does not return"

@@ -1,0 +1,21 @@
+"""A pipe that delivers slowly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from ...base import State
+from . import PathFault
+
+
+@fault("trickling-pipe", effect=Effect.SLOW)
+@dataclass(frozen=True)
+class TricklingPipe(PathFault):
+    """A named pipe through which the whole picture comes slowly, while :mod:`badbatch.harness.corpus.pipes` feeds it."""
+
+    special = "fifo"
+    state = State.SLOW
+    why = "it is a named pipe through which the picture comes slowly while it is fed, and never otherwise"
+    seconds: float = 1.0
+    """How long one delivery takes."""

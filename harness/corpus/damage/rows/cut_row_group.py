@@ -1,0 +1,35 @@
+"""A file whose last row group was cut off, footer and all the rest in place."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from ...layout import Regions
+from ...tables import TableFault
+
+
+@fault("cut-row-group", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class CutRowGroup(TableFault):
+    """The end of the last row group is gone and the footer follows at once, so that its offsets point past the data."""
+
+    kinds = ("parquet", "windows")
+    level = "file"
+    family = "cut"
+
+    keep: float = 0.5
+    """Which share of the group's bytes is left (0…1, less than all)."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.keep < 1:
+            raise ValueError("keep lies between 0 and 1")
+
+    @classmethod
+    def turn(cls, turn: int, draw: random.Random) -> CutRowGroup:
+        return cls((0.5, 0.0, 0.9)[turn % 3])
+
+    def change_bytes(self, data: bytes, regions: Regions) -> bytes:
+        start, stop = regions.groups[-1]
+        return data[: start + int(self.keep * (stop - start))] + data[stop:]

@@ -1,0 +1,34 @@
+"""A file that ends within its footer."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from ...layout import Regions
+from ...tables import TableFault
+
+
+@fault("truncated-footer", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class TruncatedFooter(TableFault):
+    """The file ends within its footer, the table of contents: all data pages are there, and no reader finds them."""
+
+    kinds = ("parquet", "windows")
+    level = "file"
+    family = "cut"
+
+    keep: float = 0.5
+    """Which share of the footer is left (0…1, less than all)."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.keep < 1:
+            raise ValueError("keep lies between 0 and 1")
+
+    @classmethod
+    def turn(cls, turn: int, draw: random.Random) -> TruncatedFooter:
+        return cls((0.5, 0.0, 0.99)[turn % 3])
+
+    def change_bytes(self, data: bytes, regions: Regions) -> bytes:
+        return data[: regions.footer + int(self.keep * (len(data) - regions.footer))]

@@ -1,0 +1,34 @@
+"""A gzip stream that ends too early."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from ...layout import Regions, StoredFault
+
+
+@fault("cut-gzip", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class CutGzip(StoredFault):
+    """The compressed stream ends too early: what stands before the cut can be read, and how much of it varies by reader."""
+
+    kinds = ("webdataset", "jsonl")
+    formats = ("tar.gz", "jsonl.gz")
+    level = "file"
+    family = "cut"
+
+    keep: float = 0.5
+    """Which share of the compressed bytes is left (0…1, less than all)."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.keep < 1:
+            raise ValueError("keep lies between 0 and 1")
+
+    @classmethod
+    def turn(cls, turn: int, draw: random.Random) -> CutGzip:
+        return cls((0.5, 0.9, 0.99)[turn % 3])
+
+    def change_bytes(self, data: bytes, regions: Regions) -> bytes:
+        return data[: int(self.keep * len(data))]

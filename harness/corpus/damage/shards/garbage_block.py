@@ -1,0 +1,41 @@
+"""A block of garbage in the middle of a tar."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from ...shards import ShardFault, middle
+from ...tarfiles import BLOCK, Placed
+
+
+@fault("garbage-block", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class GarbageBlock(ShardFault):
+    """One block of 512 bytes of garbage stands where a header should: many readers end there without a word."""
+
+    kinds = ("webdataset",)
+    level = "shard"
+    family = "header"
+
+    inserted: bool = True
+    """Between two samples, which are whole; else in place of the first header of a sample."""
+    place: float = 0.5
+    """How far through the samples after the first (0…1)."""
+    noise: int = 0
+    """Seed of the garbage."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.place < 1:
+            raise ValueError("place lies between 0 and 1")
+
+    @classmethod
+    def turn(cls, turn: int, draw: random.Random) -> GarbageBlock:
+        return cls(turn % 2 == 0, round(draw.uniform(0, 0.99), 2), draw.randrange(1 << 16))
+
+    def change_blocks(self, data: bytes, placed: Sequence[Placed]) -> bytes:
+        at = placed[middle(placed, self.place)].header
+        garbage = random.Random(self.noise).randbytes(BLOCK)
+        return data[:at] + garbage + data[at if self.inserted else at + BLOCK :]

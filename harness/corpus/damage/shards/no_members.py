@@ -1,0 +1,21 @@
+"""A legal shard without members."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ....faults.base import Effect, fault
+from ...shards import ShardFault
+
+
+@fault("no-members", effect=Effect.LEGAL)
+@dataclass(frozen=True)
+class NoMembers(ShardFault):
+    """Beside the shard lies one more, whole and legal, that has no members: more shards than there is work."""
+
+    kinds = ("webdataset",)
+    level = "shard"
+    odd = True
+    family = "groups"
+    adds_file: ClassVar[str | None] = "no-members"

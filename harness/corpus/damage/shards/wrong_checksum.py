@@ -1,0 +1,37 @@
+"""A tar header whose check sum is wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from ...shards import ShardFault, middle
+from ...tarfiles import Placed
+
+
+@fault("wrong-checksum", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class WrongChecksum(ShardFault):
+    """The check sum in one member's header does not fit the header, all else being whole."""
+
+    kinds = ("webdataset",)
+    level = "shard"
+    family = "header"
+
+    place: float = 0.5
+    """How far through the samples after the first (0…1)."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.place < 1:
+            raise ValueError("place lies between 0 and 1")
+
+    @classmethod
+    def turn(cls, turn: int, draw: random.Random) -> WrongChecksum:
+        return cls(round(draw.uniform(0, 0.99), 2))
+
+    def change_blocks(self, data: bytes, placed: Sequence[Placed]) -> bytes:
+        # POSIX ustar: the check sum stands at 148, in octal digits. One of them is changed to another.
+        at = placed[middle(placed, self.place)].header + 148 + 3
+        return data[:at] + (b"0" if data[at : at + 1] != b"0" else b"1") + data[at + 1 :]

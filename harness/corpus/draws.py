@@ -1,0 +1,98 @@
+"""Randomness that belongs to one sample, whoever computes it, and the exact, streamed choice of who is struck by what."""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import itertools
+import random
+from collections.abc import Callable, Sequence
+
+from .base import Choice, DiskFault, Recipe
+from .damage import disk_faults, instance
+
+
+def draw(seed: int, sample: int, purpose: str) -> random.Random:
+    """A generator of its own for one sample and purpose: no order of work, and no other purpose, changes what it gives."""
+    return random.Random(number(seed, sample, purpose))
+
+
+def number(seed: int, sample: int, purpose: str) -> int:
+    """One whole number below 2**64 of the same kind, where a whole generator would cost too much."""
+    return int.from_bytes(hashlib.blake2b(f"{seed}/{sample}/{purpose}".encode(), digest_size=8).digest(), "big")
+
+
+class Shuffle:
+    """A pseudo-random permutation of 0 … n-1 that is computed for one number at a time (a Feistel network, cycle walking)."""
+
+    def __init__(self, seed: int, n: int, purpose: str) -> None:
+        self.n = n
+        self._half = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
+        self._mask = (1 << self._half) - 1
+        self._keys = [hashlib.blake2b(f"{seed}/{purpose}/{i}".encode(), digest_size=8).digest() for i in range(4)]
+
+    def __getitem__(self, number: int) -> int:
+        if not 0 <= number < self.n:
+            raise IndexError(number)
+        while True:  # the network permutes 0 … 4**half - 1 < 16n; walk its cycle back into 0 … n-1
+            left, right = number >> self._half, number & self._mask
+            for key in self._keys:
+                mixed = hashlib.blake2b(right.to_bytes(8, "big"), digest_size=8, key=key).digest()
+                left, right = right, left ^ (int.from_bytes(mixed, "big") & self._mask)
+            number = left << self._half | right
+            if number < self.n:
+                return number
+
+
+class Lottery:
+    """Who is struck by what: exact counts, each fault in proportion to its weight, any unit answered at once.
+
+    A unit is a sample, or a file or shard where ``units`` says so.
+    """
+
+    def __init__(
+        self, seed: int, units: int, damage: int, faults: Sequence[Choice], oddities: int, odd: Sequence[Choice]
+    ) -> None:
+        damage = min(damage, units) if faults else 0
+        oddities = min(oddities, units - damage) if odd else 0
+        self.seed = seed
+        self._damage = list(faults)
+        self._struck = damage + oddities
+        self._shuffle = Shuffle(seed, max(units, 1), "lottery")
+        self._ends: list[int] = []
+        self._choices: list[Choice] = []
+        for first, count, choices in ((0, damage, faults), (damage, oddities, odd)):
+            total = sum(choice.weight for choice in choices)
+            for choice, reached in zip(choices, itertools.accumulate(choice.weight for choice in choices)):
+                self._ends.append(first + round(count * reached / total))
+                self._choices.append(choice)
+
+    @classmethod
+    def of_samples(cls, recipe: Recipe) -> Lottery:
+        """The lottery in which each sample of the recipe is a unit and every fault that fits the kind takes part."""
+        return cls(
+            recipe.seed,
+            recipe.samples,
+            round(recipe.damage * recipe.samples),
+            recipe.faults or [Choice(kind) for kind, cls_ in disk_faults(recipe.kind).items() if not cls_.odd],
+            round(recipe.oddities * recipe.samples),
+            recipe.odd_faults or [Choice(kind) for kind, cls_ in disk_faults(recipe.kind).items() if cls_.odd],
+        )
+
+    def __getitem__(self, unit: int) -> DiskFault | None:
+        """The fault (or oddity: see its ``odd``) of this unit, or None."""
+        place = self._shuffle[unit]
+        if place >= self._struck:
+            return None
+        which = bisect.bisect_right(self._ends, place)
+        turn = place - (self._ends[which - 1] if which else 0)
+        return instance(self._choices[which], turn, draw(self.seed, unit, "fault"))
+
+    def redraw(self, source: random.Random, fits: Callable[[type[DiskFault]], bool]) -> DiskFault | None:
+        """Another fault in place of one that does not fit its unit, by weight; None: none of them fits."""
+        known = disk_faults()
+        fitting = [choice for choice in self._damage if fits(known[choice.fault])]
+        if not fitting:
+            return None
+        choice = source.choices(fitting, [choice.weight for choice in fitting])[0]
+        return instance(choice, source.randrange(1 << 16), source)

@@ -1,0 +1,81 @@
+"""The structural places of a JPEG and a PNG file: what damage aims at."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+JPEG_PARTS = {
+    "app": range(0xE0, 0xF0),
+    "dqt": range(0xDB, 0xDC),
+    "sof": (0xC0, 0xC1, 0xC2, 0xC9, 0xCA),
+    "dht": range(0xC4, 0xC5),
+    "sos": range(0xDA, 0xDB),
+}
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One marker segment or chunk: ``data[start:stop]``, the marker or length before it included."""
+
+    name: str
+    start: int
+    stop: int
+
+
+def jpeg_parts(data: bytes) -> list[Part]:
+    """The marker segments up to the (first) scan, whose own data is no part, in their order."""
+    parts, at = [], 2
+    while at + 4 <= len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        name = next((name for name, markers in JPEG_PARTS.items() if marker in markers), f"{marker:02x}")
+        stop = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        parts.append(Part(name, at, stop))
+        at = stop
+        if name == "sos":
+            break
+    return parts
+
+
+def jpeg_part(data: bytes, name: str) -> Part | None:
+    """The first segment of that name, or None."""
+    return next((part for part in jpeg_parts(data) if part.name == name), None)
+
+
+def jpeg_scan(data: bytes) -> tuple[int, int]:
+    """Where entropy-coded data begins, and where the end-of-image marker (or the file) ends it."""
+    sos = jpeg_part(data, "sos")
+    end = data.rfind(b"\xff\xd9")
+    start = sos.stop if sos else min(2, len(data))
+    return start, end if end > start else len(data)
+
+
+def png_chunks(data: bytes) -> Iterator[Part]:
+    """Every chunk: length, type, body and checksum."""
+    at = len(PNG_SIGNATURE)
+    while at + 12 <= len(data):
+        stop = at + 12 + int.from_bytes(data[at : at + 4], "big")
+        yield Part(data[at + 4 : at + 8].decode("latin-1"), at, min(stop, len(data)))
+        at = stop
+
+
+def png_chunk(data: bytes, name: str) -> Part | None:
+    """The first chunk of that type, or None."""
+    return next((part for part in png_chunks(data) if part.name == name), None)
+
+
+def png_crc(data: bytes) -> bytes:
+    """The checksum of a chunk's type and body."""
+    return zlib.crc32(data).to_bytes(4, "big")
+
+
+def payload(data: bytes) -> tuple[int, int]:
+    """Where the picture's coded content lies: a JPEG's scan, a PNG's first IDAT body, else all after the first tenth."""
+    if data.startswith(PNG_SIGNATURE):
+        chunk = png_chunk(data, "IDAT")
+        return (chunk.start + 8, chunk.stop - 4) if chunk else (len(data), len(data))
+    if data.startswith(b"\xff\xd8"):
+        return jpeg_scan(data)
+    return len(data) // 10, len(data)

@@ -1,0 +1,157 @@
+"""For kinds that put several samples into one file: which file holds which sample, and which of both are struck."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..errors import UserError
+from .base import Choice, Chunk, DiskFault, Recipe
+from .damage import disk_faults
+from .draws import Lottery, draw
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Where the parts of a finished file lie, as (start, stop) in bytes, for faults that strike bytes."""
+
+    groups: tuple[tuple[int, int], ...]
+    """The data of each row group or record batch; for a compressed stream or a zip archive its one body."""
+    bodies: tuple[tuple[int, int], ...]
+    """The largest part of each group: for Parquet, of its largest column."""
+    footer: int
+    """Where the table of contents at the end begins; the file's length where there is none."""
+
+
+class StoredFault(DiskFault):
+    """Base of the faults of kinds with several samples in a file; each overrides the one hook by which it acts.
+
+    Hooks draw nothing: what there is to draw stands in the fault's parameters.
+    """
+
+    formats: ClassVar[tuple[str, ...]] = ()
+    """The storage formats of its kinds that it fits; empty: all."""
+    weight: ClassVar[float] = 1.0
+    """How often it is chosen, in proportion to others, where faults are not asked for by name."""
+    adds_file: ClassVar[str | None] = None
+    """For an oddity that is a legal file without samples: the ending of its name, beside the file that was drawn."""
+
+    def change_row(self, row: dict[str, Any]) -> None:
+        """Change one sample's fields (by name) in place, before it is stored."""
+
+    def change_bytes(self, data: bytes, regions: Regions) -> bytes:
+        """The finished file's bytes, damaged."""
+        return data
+
+    @classmethod
+    def fits(cls, kind: str, storage: str) -> bool:
+        """Whether it can be carried out in this kind and storage format."""
+        return kind in cls.kinds and (not cls.formats or storage in cls.formats)
+
+
+class Layout:
+    """The files of one recipe, numbered from 0, and the exact choice of files and samples that are struck.
+
+    The budget ``damage * samples`` is shared between faults of samples and faults of whole files by their weights. A
+    fault of a file is taken to cost all its samples; where faults were asked for by name, at least one file is struck by
+    those of files, and at least one sample by those of samples. The samples of a struck file have no damage of their own.
+
+    Args:
+        storage: the storage format.
+        per_file: samples in one file; 1: a file is a sample, and both sorts of fault are drawn together.
+    """
+
+    def __init__(self, recipe: Recipe, storage: str, per_file: int) -> None:
+        self._recipe = recipe
+        self.per_file = per_file
+        self.files = -(-recipe.samples // per_file)
+        budget = round(recipe.damage * recipe.samples)
+        odd_budget = round(recipe.oddities * recipe.samples)
+        damage = _choices(recipe, storage, recipe.faults, odd=False)
+        oddities = _choices(recipe, storage, recipe.odd_faults, odd=True)
+        if per_file == 1:
+            self._of_file = None
+            self._of_sample = Lottery(recipe.seed, recipe.samples, budget, damage, odd_budget, oddities)
+            return
+        file_damage, damage, share = _split(recipe, damage)
+        file_oddities, oddities, odd_share = _split(recipe, oddities)
+        struck = round(budget * share / per_file)
+        of_samples = round(budget * (1 - share))
+        if recipe.faults and budget:
+            struck = max(struck, 1 if file_damage else 0)
+            of_samples = max(of_samples, 1 if damage else 0)
+        odd_files = max(round(odd_budget * odd_share / per_file), 1 if odd_budget and file_oddities else 0)
+        self._of_file = Lottery(recipe.seed, self.files, struck, file_damage, odd_files, file_oddities)
+        self._of_sample = Lottery(
+            recipe.seed, recipe.samples, of_samples, damage, round(odd_budget * (1 - odd_share)), oddities
+        )
+
+    def ids(self, file: int) -> range:
+        """The samples of the file."""
+        return range(file * self.per_file, min((file + 1) * self.per_file, self._recipe.samples))
+
+    def of_file(self, file: int) -> DiskFault | None:
+        """The damage or oddity of the whole file."""
+        return None if self._of_file is None or not 0 <= file < self.files else self._of_file[file]
+
+    def of_sample(self, sample: int) -> DiskFault | None:
+        """The damage or oddity of the sample itself."""
+        fault = self._of_sample[sample]
+        if fault is None or fault.odd:
+            return fault
+        whole = self.of_file(sample // self.per_file)
+        return None if whole is not None and not whole.odd else fault
+
+    def chunks(self, about: int) -> Iterator[Chunk]:
+        """Whole files in pieces of about so many samples; the payload is the range of file numbers."""
+        step = max(1, about // self.per_file)
+        for first in range(0, self.files, step):
+            last = min(first + step, self.files)
+            yield Chunk(first * self.per_file, self.ids(last - 1).stop, range(first, last))
+
+
+def storage_of(recipe: Recipe, formats: Sequence[str]) -> str:
+    """The recipe's storage format, or the kind's usual one, which stands first."""
+    return recipe.format or formats[0]
+
+
+def check_choices(recipe: Recipe, storage: str) -> None:
+    """Refuse faults by name that this kind and format cannot have.
+
+    Raises:
+        UserError: a fault that does not fit; the message names the nearest one that does.
+    """
+    fitting = [name for name, cls in disk_faults(recipe.kind).items() if _fits(cls, recipe.kind, storage)]
+    for choice in (*recipe.faults, *recipe.odd_faults):
+        if choice.fault not in fitting:
+            near = difflib.get_close_matches(choice.fault, fitting, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; those that fit are {', '.join(fitting)}"
+            raise UserError(f"fault {choice.fault!r} does not fit {recipe.kind} as {storage}{hint}")
+
+
+def _fits(cls: type[DiskFault], kind: str, storage: str) -> bool:
+    return cls.fits(kind, storage) if issubclass(cls, StoredFault) else kind in cls.kinds
+
+
+def _choices(recipe: Recipe, storage: str, named: Sequence[Choice], odd: bool) -> list[Choice]:
+    if named:
+        return list(named)
+    known = disk_faults(recipe.kind).items()
+    return [
+        Choice(name, getattr(cls, "weight", 1.0))
+        for name, cls in known
+        if cls.odd == odd and _fits(cls, recipe.kind, storage)
+    ]
+
+
+def _split(recipe: Recipe, choices: Sequence[Choice]) -> tuple[list[Choice], list[Choice], float]:
+    """Choices that strike files, those that strike samples, and the weight's share of the former."""
+    known = disk_faults()
+    of_files = [choice for choice in choices if known[choice.fault].level != "sample"]
+    of_samples = [choice for choice in choices if known[choice.fault].level == "sample"]
+    total = sum(choice.weight for choice in choices)
+    # Few files are struck: in what order the faults take their turns is drawn, or the same ones would always be left out.
+    draw(recipe.seed, 0, "order of file faults").shuffle(of_files)
+    return of_files, of_samples, sum(choice.weight for choice in of_files) / total if total else 0.0

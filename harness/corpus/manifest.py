@@ -1,0 +1,169 @@
+"""``manifest.jsonl``, ``files.jsonl`` and ``corpus.json``: the truth about a corpus, written and read as a stream.
+
+The schema is described in ``docs/corpus-manifest.md``.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import UserError
+from .base import SCHEMA_VERSION, FileRecord, Recipe, SampleRecord
+from .folders import Folder, folder
+
+MANIFEST, FILES, CORPUS = "manifest.jsonl", "files.jsonl", "corpus.json"
+OWN_FILES = (MANIFEST, FILES, CORPUS)
+_MARK = "badbatch corpus"
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: also names that are no valid Unicode survive
+
+
+def line(record: SampleRecord | FileRecord) -> bytes:
+    """One line of a manifest, with its end."""
+    return _encode(record.to_json()).encode("ascii") + b"\n"
+
+
+@dataclass
+class Counts:
+    """What a corpus holds, added up as it is made."""
+
+    samples: int = 0
+    files: int = 0
+    bytes: int = 0
+    states: Counter[str] = field(default_factory=Counter)
+    faults: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By name and state."""
+    oddities: Counter[tuple[str, str]] = field(default_factory=Counter)
+    held_not: int = 0
+    """Samples that were struck and are as good as before."""
+
+    def add(self, record: SampleRecord) -> None:
+        """Count one sample."""
+        self.samples += 1
+        self.states[record.state.value] += 1
+        if record.fault is not None:
+            self.faults[record.fault["fault"], record.state.value] += 1
+        if record.oddity is not None:
+            self.oddities[record.oddity["fault"], record.state.value] += 1
+        self.held_not += record.took_hold is False
+
+    def include(self, other: Counts) -> None:
+        """Add what another part of the corpus holds."""
+        for name in ("samples", "files", "bytes", "held_not"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("states", "faults", "oddities"):
+            getattr(self, name).update(getattr(other, name))
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"state": {…}, "fault": {name: {state: n}}, "oddity": …}`` and the sums."""
+
+        def nested(counter: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
+            out: dict[str, dict[str, int]] = {}
+            for (name, state), count in sorted(counter.items()):
+                out.setdefault(name, {})[state] = count
+            return out
+
+        return {
+            "samples": self.samples,
+            "files": self.files,
+            "bytes": self.bytes,
+            "state": dict(sorted(self.states.items())),
+            "fault": nested(self.faults),
+            "oddity": nested(self.oddities),
+            "did_not_take_hold": self.held_not,
+        }
+
+
+def corpus_json(
+    recipe: Recipe, counts: Counts, libraries: Mapping[str, str], digests: Mapping[str, Mapping[str, Any]]
+) -> bytes:
+    """The text of ``corpus.json``. ``digests`` has the name, sha256 and length of each manifest file."""
+    data = {
+        "what": _MARK,
+        "schema": SCHEMA_VERSION,
+        "made_by": f"badbatch {_version('badbatch') or '(not installed)'}",
+        "recipe": recipe.to_json(),
+        "seed": recipe.seed,
+        "counts": counts.to_json(),
+        "libraries": dict(libraries),
+        "manifests": {name: dict(digest) for name, digest in digests.items()},
+    }
+    return json.dumps(data, indent=1).encode("ascii") + b"\n"
+
+
+def library_versions(names: tuple[str, ...]) -> dict[str, str]:
+    """Versions of Python and of those distributions that are installed, and of what Pillow was built with."""
+    found = {"python": platform.python_version()}
+    found.update({name: version for name in names if (version := _version(name))})
+    if "pillow" in found:
+        from PIL import features
+
+        for part in ("libjpeg_turbo", "jpg", "zlib", "webp", "libtiff"):
+            if version := features.version(part):
+                found[f"pillow:{part}"] = version
+    return found
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def read_corpus(where: Folder | str) -> dict[str, Any]:
+    """``corpus.json`` of a corpus.
+
+    Raises:
+        UserError: there is no corpus, or one of a schema that this version does not know.
+    """
+    where = folder(where) if isinstance(where, str) else where
+    try:
+        with where.open(CORPUS, "rb") as file:
+            data = json.loads(file.read())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{where.address} is no corpus of badbatch's: it has no readable {CORPUS}") from error
+    if not isinstance(data, dict) or data.get("what") != _MARK:
+        raise UserError(f"{where.address} is no corpus of badbatch's: its {CORPUS} is something else")
+    if data.get("schema") != SCHEMA_VERSION:
+        raise UserError(
+            f"{where.address} has a manifest of schema {data.get('schema')}, and this badbatch reads {SCHEMA_VERSION}: "
+            "make the corpus again from its recipe"
+        )
+    return data
+
+
+def read_recipe(where: Folder | str) -> Recipe:
+    """The recipe by which a corpus was made."""
+    return Recipe.from_json(read_corpus(where)["recipe"])
+
+
+def read_samples(where: Folder | str) -> Iterator[SampleRecord]:
+    """Every sample's record, in order of ids, one at a time."""
+    for text in read_lines(where, MANIFEST):
+        yield SampleRecord.from_json(json.loads(text))
+
+
+def read_files(where: Folder | str) -> Iterator[FileRecord]:
+    """Every file's record, for kinds that put several samples into one file."""
+    for text in read_lines(where, FILES):
+        yield FileRecord.from_json(json.loads(text))
+
+
+def read_lines(where: Folder | str, name: str) -> Iterator[bytes]:
+    """The raw lines of one of a corpus's manifests.
+
+    Raises:
+        UserError: it is not there.
+    """
+    where = folder(where) if isinstance(where, str) else where
+    try:
+        with where.open(name, "rb") as file:
+            yield from file
+    except FileNotFoundError as error:
+        raise UserError(f"{where.address} has no {name}") from error

@@ -1,0 +1,44 @@
+"""The user's own good files, for ``--from``: walked in one fixed order, only ever read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import UserError
+from .base import Chunk
+
+ENDINGS = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".ppm", ".avif")
+
+
+def originals(root: Path) -> Iterator[str]:
+    """Paths of the picture files below ``root``, relative and with ``/``, folder by folder in order of their names.
+
+    Raises:
+        UserError: ``root`` is no folder that can be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise UserError(f"--from {root}: {error.strerror}: {error.filename}") from error
+
+    if not root.is_dir():
+        raise UserError(f"--from {root}: there is no such folder")
+    for folder, folders, files in os.walk(root, onerror=refuse):
+        folders.sort()
+        within = Path(folder).relative_to(root)
+        for file in sorted(files):
+            if file.lower().endswith(ENDINGS) and os.path.isfile(os.path.join(folder, file)):
+                yield (within / file).as_posix()
+
+
+def original_chunks(root: Path, size: int) -> Iterator[Chunk]:
+    """The files in chunks of at most ``size``; the payload is their list of paths."""
+    start, paths = 0, []
+    for path in originals(root):
+        paths.append(path)
+        if len(paths) == size:
+            yield Chunk(start, start + size, paths)
+            start, paths = start + size, []
+    if paths:
+        yield Chunk(start, start + len(paths), paths)

@@ -1,0 +1,60 @@
+"""Pictures that look like pictures: a shaded ground, shapes, a little grain, a line or two of text."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import numpy.typing as npt
+
+from .words import Vocabulary
+
+Pixels = npt.NDArray[np.uint8]
+
+
+def paint(draw: random.Random, size: tuple[int, int], words: Vocabulary) -> Pixels:
+    """A new picture, ``(height, width, 3)`` uint8, that a JPEG encoder finds about as hard as a photograph."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    width, height = size
+    grain = np.random.default_rng(draw.getrandbits(64))
+    down = np.linspace(0, 1, height, dtype=np.float32)[:, None, None]
+    across = np.linspace(0, 1, width, dtype=np.float32)[None, :, None]
+    corners = grain.uniform(30, 225, (2, 2, 3)).astype(np.float32)
+    top = corners[0, 0] * (1 - across) + corners[0, 1] * across
+    bottom = corners[1, 0] * (1 - across) + corners[1, 1] * across
+    ground = top * (1 - down) + bottom * down
+    ground += grain.normal(0, draw.uniform(1, 7), (height, width, 1)).astype(np.float32)
+
+    picture = Image.fromarray(ground.clip(0, 255).astype(np.uint8))
+    pen = ImageDraw.Draw(picture)
+    for _ in range(draw.randint(5, 12)):
+        _shape(pen, draw, width, height)
+    if min(size) >= 32:
+        font = ImageFont.load_default(max(8, height // draw.randint(10, 18)))
+        for _ in range(draw.randint(1, 3)):
+            place = (draw.randrange(max(1, width // 2)), draw.randrange(height))
+            pen.text(place, draw.choice(words.lines), fill=_colour(draw), font=font)
+    return np.array(picture)
+
+
+def _colour(draw: random.Random) -> tuple[int, int, int]:
+    return draw.randrange(256), draw.randrange(256), draw.randrange(256)
+
+
+def _shape(pen: object, draw: random.Random, width: int, height: int) -> None:
+    from PIL import ImageDraw
+
+    assert isinstance(pen, ImageDraw.ImageDraw)
+    x, y = draw.randrange(width), draw.randrange(height)
+    reach_x, reach_y = max(1, int(width * draw.uniform(0.05, 0.3))), max(1, int(height * draw.uniform(0.05, 0.3)))
+    box = (x - reach_x, y - reach_y, x + reach_x, y + reach_y)
+    kind = draw.randrange(4)
+    if kind == 0:
+        pen.ellipse(box, fill=_colour(draw))
+    elif kind == 1:
+        pen.rectangle(box, fill=_colour(draw))
+    elif kind == 2:
+        pen.polygon([(x, y - reach_y), (x + reach_x, y + reach_y), (x - reach_x, y + reach_y // 2)], fill=_colour(draw))
+    else:
+        pen.line(box, fill=_colour(draw), width=max(1, min(width, height) // 60))

@@ -1,0 +1,71 @@
+"""Feeding a corpus's slow pipes, so that each delivers its picture, late."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .base import SampleRecord, State
+from .manifest import read_recipe, read_samples
+from .recipe import kind_of
+
+_POLL_S = 0.02
+_PIECES = 20
+
+
+@contextmanager
+def feeding(root: str) -> Iterator[int]:
+    """While it is open, every slow pipe of the corpus delivers its undamaged sample to whoever reads it, each time.
+
+    Yields:
+        How many pipes are fed. Hanging pipes never are.
+    """
+    slow = [record for record in read_samples(root) if record.state is State.SLOW]
+    recipe = read_recipe(root)
+    kind = kind_of(recipe.kind)
+    stop = threading.Event()
+    threads = [
+        threading.Thread(
+            target=_feed, args=(f"{root}/{record.path}", kind.undamaged(recipe, record.id), _seconds(record), stop)
+        )
+        for record in slow
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield len(threads)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def _seconds(record: SampleRecord) -> float:
+    return float((record.fault or {}).get("seconds", 1.0))
+
+
+def _feed(path: str, data: bytes, seconds: float, stop: threading.Event) -> None:
+    """Wait for a reader, give it the data piece by piece, and again. Never blocks longer than a poll."""
+    piece = max(1, -(-len(data) // _PIECES))
+    while not stop.is_set():
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # gone: the corpus was removed
+                return
+            stop.wait(_POLL_S)  # nobody reads
+            continue
+        try:
+            at = 0
+            while at < len(data) and not stop.wait(seconds / _PIECES):
+                try:
+                    at += os.write(descriptor, data[at : at + piece])
+                except BlockingIOError:  # the pipe is full: the reader is slower than we are
+                    continue
+        except BrokenPipeError:  # the reader left
+            pass
+        finally:
+            os.close(descriptor)

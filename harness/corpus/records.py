@@ -1,0 +1,57 @@
+"""From what readers said of a sample to its line in the manifest, for kinds with several samples in a file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from .base import DiskFault, SampleRecord, State
+from .opinions import state_of
+
+
+def record_of(
+    sample: int,
+    path: str,
+    said: Mapping[str, str],
+    *,
+    stored: bytes,
+    wanted: bytes,
+    own: DiskFault | None,
+    whole: DiskFault | None,
+    neighbour: DiskFault | None = None,
+    changed: bool | None = None,
+    **place: Any,
+) -> SampleRecord:
+    """The truth about one sample.
+
+    Args:
+        stored: the sample's own bytes as they went into the file.
+        wanted: the same before the damage.
+        own: the fault or oddity of the sample itself.
+        whole: that of its file, which is blamed where the sample suffered without one of its own.
+        neighbour: the fault of another sample, which is blamed where neither of these is there.
+        changed: whether the sample was stored otherwise than meant; None: when ``stored`` is not ``wanted``.
+        place: further fields of the record that say where the sample lies.
+    """
+    state, why = state_of(said)
+    struck = own if own is not None and not own.odd else None
+    if struck is None and state is not State.GOOD:
+        struck = whole if whole is not None and not whole.odd else neighbour
+    odd = next((fault for fault in (own, whole) if struck is None and fault is not None and fault.odd), None)
+    lost = struck is not None and struck.level != "sample" and state in (State.DAMAGED, State.MISSING)
+    changed = stored != wanted if changed is None else changed
+    return SampleRecord(
+        id=sample,
+        path=path,
+        state=state,
+        fault=None if struck is None else struck.to_json(),
+        oddity=None if odd is None else odd.to_json(),
+        took_hold=None if struck is None else changed or state is not State.GOOD,
+        sha256=None if lost else hashlib.sha256(stored).hexdigest(),
+        length=None if lost else len(stored),
+        content=hashlib.sha256(wanted).hexdigest(),
+        said=said,
+        why=why,
+        **place,
+    )

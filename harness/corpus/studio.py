@@ -1,0 +1,133 @@
+"""Where one process makes the pictures of one corpus: backgrounds are painted once, ids are marked into copies."""
+
+from __future__ import annotations
+
+import functools
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..marks import SMALLEST, draw_mark
+from .draws import draw, number
+from .paint import Pixels, paint
+from .stamp import Stamp, can_stamp, encode_jpeg
+from .words import Vocabulary, vocabulary
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+_SAMPLES_A_BACKGROUND = 64
+_BACKGROUNDS = (8, 128)  # fewest and most in one corpus, whatever its size: memory stays flat
+_KEPT_BYTES = 32 << 20  # of decoded backgrounds
+
+
+@dataclass(frozen=True)
+class _Background:
+    jpeg: bytes
+    """The picture at its own quality, with some mark in it."""
+    quality: int
+    stamp: Stamp | None
+
+
+class Canvas:
+    """One sample's undamaged picture, to be stored in whatever format."""
+
+    def __init__(self, pixels: Pixels, quality: int, words: Vocabulary) -> None:
+        self.pixels = pixels
+        """``(height, width, 3)``, marked where it is large enough."""
+        self.quality = quality
+        self.words = words
+
+    @property
+    def picture(self) -> Image.Image:
+        """The same as a new PIL picture."""
+        from PIL import Image
+
+        return Image.fromarray(self.pixels)
+
+    def jpeg(self, **options: Any) -> bytes:
+        """A JPEG of it, with further options of Pillow's."""
+        return saved(self.picture, "JPEG", quality=self.quality, **options)
+
+    def png(self, **options: Any) -> bytes:
+        """A PNG of it."""
+        return saved(self.picture, "PNG", compress_level=3, **options)
+
+
+def saved(picture: Image.Image, format: str, **options: Any) -> bytes:
+    """The bytes of a PIL picture in one of Pillow's formats."""
+    out = io.BytesIO()
+    picture.save(out, format, **options)
+    return out.getvalue()
+
+
+class Studio:
+    """Makes any sample's undamaged picture, alike in every process.
+
+    Args:
+        seed: of the corpus.
+        size: width and height.
+        samples: in the whole corpus; how many backgrounds there are depends on it.
+    """
+
+    def __init__(self, seed: int, size: tuple[int, int], samples: int) -> None:
+        self.seed, self.size = seed, size
+        least, most = _BACKGROUNDS
+        self._backgrounds = min(max(samples // _SAMPLES_A_BACKGROUND, least), most)
+        self._background = functools.lru_cache(most)(self._paint)
+        kept = max(1, min(most, _KEPT_BYTES // (3 * size[0] * size[1])))
+        self._pixels = functools.lru_cache(kept)(self._decode)
+
+    @property
+    def words(self) -> Vocabulary:
+        return vocabulary(self.seed)
+
+    @property
+    def marked(self) -> bool:
+        """Whether pictures of this size are large enough for an id mark."""
+        return min(self.size) >= SMALLEST
+
+    def jpeg(self, sample: int) -> bytes:
+        """The sample as an ordinary baseline JPEG."""
+        background = self._background(self._number(sample))
+        if background.stamp is not None:
+            return background.stamp.with_id(sample)
+        return encode_jpeg(self._marked_pixels(sample), background.quality)
+
+    def canvas(self, sample: int) -> Canvas:
+        """The sample's pixels, for other formats."""
+        return Canvas(self._marked_pixels(sample), self._background(self._number(sample)).quality, self.words)
+
+    def _marked_pixels(self, sample: int) -> Pixels:
+        pixels = self._pixels(self._number(sample)).copy()
+        if self.marked:
+            draw_mark(pixels, sample)
+        return pixels
+
+    def _number(self, sample: int) -> int:
+        return number(self.seed, sample, "background") % self._backgrounds
+
+    def _paint(self, background: int) -> _Background:
+        source = draw(self.seed, background, "paint")
+        pixels = paint(source, self.size, self.words)
+        quality = source.randint(70, 92)
+        stamp = Stamp(pixels, quality) if can_stamp(self.size) else None
+        return _Background(stamp.template if stamp else encode_jpeg(pixels, quality), quality, stamp)
+
+    def _decode(self, background: int) -> Pixels:
+        from PIL import Image
+
+        return np.array(Image.open(io.BytesIO(self._background(background).jpeg)))
+
+
+@functools.lru_cache(2)
+def studio(seed: int, size: tuple[int, int], samples: int) -> Studio:
+    """The process's studio for such a corpus."""
+    return Studio(seed, size, samples)
+
+
+def picture_bytes(seed: int, sample: int, size: tuple[int, int], samples: int) -> bytes:
+    """The plain JPEG of one sample, for kinds that keep pictures in something else (a shard, a column)."""
+    return studio(seed, size, samples).jpeg(sample)

@@ -1,0 +1,217 @@
+"""Reference readers of tables, and what each says about every row of a file, group by group, as it really reads it."""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import content
+from .declared import Declared
+from .opinions import NOTHING, WHOLE, lossy, raises
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Piece = tuple[int, int, "pa.Table | str"]
+"""First row, number of rows, and what the reader gave for them: a table, or what it said instead."""
+Reader = Callable[[bytes, Declared, Sequence[int], int], Iterator[Piece]]
+"""Of a file's bytes, what it declares, the sizes of its groups and its first id (ids follow each other)."""
+
+
+def judge(
+    data: bytes, storage: str, declared: Declared, wanted: pa.Table, digests: Sequence[bytes], groups: Sequence[int]
+) -> list[dict[str, str]]:
+    """What each reference reader of the format says about each row.
+
+    Args:
+        wanted: the undamaged rows, in the declared schema.
+        digests: :func:`.content.canonical` of each undamaged row.
+        groups: the sizes of the row groups that were written.
+    """
+    said: list[dict[str, str]] = [{} for _ in digests]
+    first = wanted["id"][0].as_py() if len(wanted) else 0
+    for name, read in readers(storage).items():
+        words = [NOTHING] * len(digests)
+        for start, size, given in read(data, declared, groups, first):
+            if isinstance(given, str):
+                words[start : start + size] = [given] * size
+            elif given.equals(wanted.slice(start, size)):
+                words[start : start + size] = [WHOLE] * size
+            else:
+                for place, row in enumerate(given.to_pylist()[:size], start):
+                    words[place] = _verdict(row, digests[place], declared)
+        for place, word in enumerate(words):
+            said[place][name] = word
+    return said
+
+
+def readers(storage: str) -> dict[str, Reader]:
+    """The reference readers of a format by name; DuckDB gives a second opinion on Parquet where it is installed."""
+    found: dict[str, Reader] = dict(_READERS[storage])
+    if storage == "parquet" and _duckdb(os.getpid()) is not None:
+        found["duckdb"] = _by_duckdb
+    return found
+
+
+def _verdict(row: Mapping[str, Any], digest: bytes, declared: Declared) -> str:
+    if content.canonical(row) == digest:
+        return WHOLE
+    problem = declared.problem(row)
+    if problem is not None:
+        return raises(f"declared: {problem}")
+    ids = {name: sample for name, sample in content.check_row(row).items() if sample is not None}
+    changed = [name for name, sample in ids.items() if sample == content.UNREADABLE]
+    return lossy(f"{', '.join(changed)} changed" if changed else f"fields of samples {sorted(set(ids.values()))}")
+
+
+def _mistyped(schema: pa.Schema, declared: Declared) -> str | None:
+    for field in declared.schema:
+        if field.name not in schema.names:
+            return raises(f"declared: there is no {field.name}")
+        if schema.field(field.name).type != field.type:
+            found = re.sub(r"\w+: ", "", str(schema.field(field.name).type))  # without the names of list items
+            return raises(f"declared: {field.name} is {found}, not {declared.types[field.name]}")
+    return None
+
+
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table in this schema, as data set readers do it: by column name, what is not there null."""
+    import pyarrow as pa
+
+    columns = [
+        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(len(table), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _by_group(
+    opened: Callable[[], tuple[Callable[[int], pa.Table], pa.Schema]],
+    declared: Declared,
+    groups: Sequence[int],
+    strict: bool,
+) -> Iterator[Piece]:
+    """Each group by itself. Damaged bytes make readers raise errors of many classes, all of which say that they refuse."""
+    try:
+        read, schema = opened()
+    except Exception as error:  # noqa: BLE001 - whatever it raises, it refuses
+        yield 0, sum(groups), raises(error)
+        return
+    mistyped = _mistyped(schema, declared) if strict else None
+    if mistyped is not None:
+        yield 0, sum(groups), mistyped
+        return
+    starts = itertools.accumulate(groups, initial=0)
+    for number, (start, size) in enumerate(zip(starts, groups)):
+        try:
+            table = read(number)
+            table.validate(full=True)
+            yield start, size, table if strict else _cast(table, declared.schema)
+        except Exception as error:  # noqa: BLE001 - whatever it raises, it refuses
+            yield start, size, raises(error)
+
+
+def _parquet(data: bytes, declared: Declared, groups: Sequence[int], first: int, *, strict: bool) -> Iterator[Piece]:
+    import pyarrow.parquet as pq
+
+    def opened() -> tuple[Callable[[int], pa.Table], pa.Schema]:
+        file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=strict)
+        return (lambda number: file.read_row_group(number, use_threads=False)), file.schema_arrow
+
+    yield from _by_group(opened, declared, groups, strict)
+
+
+def _arrow(data: bytes, declared: Declared, groups: Sequence[int], first: int, *, strict: bool) -> Iterator[Piece]:
+    import pyarrow as pa
+
+    def opened() -> tuple[Callable[[int], pa.Table], pa.Schema]:
+        file = pa.ipc.open_file(pa.BufferReader(data))
+        return (lambda number: pa.Table.from_batches([file.get_batch(number)])), file.schema
+
+    yield from _by_group(opened, declared, groups, strict)
+
+
+def _npz(data: bytes, declared: Declared, groups: Sequence[int], first: int, *, strict: bool) -> Iterator[Piece]:
+    import numpy as np
+    import pyarrow as pa
+
+    def opened() -> tuple[Callable[[int], pa.Table], pa.Schema]:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        columns = {
+            name: pa.array([array] if array.ndim else array.reshape(1), from_pandas=False)
+            for name, array in arrays.items()
+        }
+        table = pa.table(columns)
+        return (lambda number: table), table.schema
+
+    yield from _by_group(opened, declared, groups, strict)
+
+
+_READERS: dict[str, dict[str, Reader]] = {
+    "parquet": {
+        "pyarrow": functools.partial(_parquet, strict=True),
+        "pyarrow-cast": functools.partial(_parquet, strict=False),
+    },
+    "arrow": {
+        "pyarrow": functools.partial(_arrow, strict=True),
+        "pyarrow-cast": functools.partial(_arrow, strict=False),
+    },
+    "npz": {
+        "numpy": functools.partial(_npz, strict=True),
+        "numpy-cast": functools.partial(_npz, strict=False),
+    },
+}
+"""Each format's strict reader (exact types, check sums), and a lenient one that casts to the declared types."""
+
+
+@functools.lru_cache(maxsize=1)
+def _duckdb(pid: int) -> tuple[Any, Any] | None:
+    """DuckDB's connection and the file system in memory that it reads from, one for each process; None: not installed."""
+    try:
+        import duckdb
+        import fsspec
+    except ImportError:
+        return None
+    memory = fsspec.filesystem("memory")
+    # Every file is read under one name, so that messages are the same in every process: nothing may be remembered of it.
+    connection = duckdb.connect(config={"threads": 1, "enable_external_file_cache": False})
+    connection.register_filesystem(memory)
+    return connection, memory
+
+
+def _by_duckdb(data: bytes, declared: Declared, groups: Sequence[int], first: int) -> Iterator[Piece]:
+    """The whole file at once; where that fails, each group by the range of its ids."""
+    opened = _duckdb(os.getpid())
+    assert opened is not None
+    connection, memory = opened
+    memory.pipe(_OPINION, data)
+
+    def ask(condition: str) -> pa.Table:
+        found = connection.sql(f"SELECT * FROM read_parquet('memory:/{_OPINION}') {condition}").to_arrow_table()
+        return _cast(found, declared.schema)
+
+    try:
+        try:
+            yield 0, sum(groups), ask("")
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it raises, it refuses
+            refused = raises(error)
+        if len(groups) == 1:
+            yield 0, groups[0], refused
+            return
+        for start, size in zip(itertools.accumulate(groups, initial=0), groups):
+            try:
+                yield start, size, ask(f"WHERE id BETWEEN {first + start} AND {first + start + size - 1}")
+            except Exception as error:  # noqa: BLE001 - whatever it raises, it refuses
+                yield start, size, raises(error)
+    finally:
+        memory.rm(_OPINION)
+
+
+_OPINION = "/badbatch-opinion.parquet"

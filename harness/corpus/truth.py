@@ -1,0 +1,124 @@
+"""What picture decoders make of a file: the truth about a damaged picture is measured, never assumed."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import io
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .opinions import WHOLE, lossy, raises
+
+Decoded = npt.NDArray[Any]
+Decoder = Callable[[bytes], Decoded]
+"""Bytes of a file to ``(height, width[, channels])``; raises whatever it raises."""
+
+
+def with_pillow(data: bytes) -> Decoded:
+    """Pillow as it comes: strict about truncation, and about pictures far too large."""
+    from PIL import Image, ImageFile
+
+    if ImageFile.LOAD_TRUNCATED_IMAGES:
+        raise RuntimeError("Pillow was told to load truncated images, so it cannot judge them")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with Image.open(io.BytesIO(data)) as picture:
+            picture.load()
+            return np.asarray(picture.convert("RGBA") if picture.mode in ("P", "PA") else picture)
+
+
+def with_opencv(data: bytes) -> Decoded:
+    """OpenCV's ``imdecode``; it answers None to what it cannot read, which is raised here."""
+    import cv2
+
+    with _silenced():
+        picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    if picture is None:
+        raise ValueError("imdecode returned None")
+    return picture
+
+
+REFERENCES: Mapping[str, Decoder] = {"pillow": with_pillow, "opencv": with_opencv}
+"""The decoders that judge, where they are installed."""
+_MODULES = {"pillow": "PIL", "opencv": "cv2"}
+
+
+@functools.cache
+def installed_references() -> dict[str, Decoder]:
+    """The reference decoders that can be imported here."""
+    return {name: decode for name, decode in REFERENCES.items() if importlib.util.find_spec(_MODULES[name])}
+
+
+def opinion(decode: Decoder, data: bytes, undamaged: bytes) -> str:
+    """What one decoder says of ``data``: ``whole`` (as good as ``undamaged``), ``lossy: …`` or ``raises …``."""
+    try:
+        found = decode(data)
+    except Exception as error:  # noqa: BLE001 - whatever a decoder raises is its opinion
+        return raises(refusal(error))
+    if data == undamaged:
+        return WHOLE
+    expected = decode(undamaged)
+    if found.shape != expected.shape:
+        return lossy(f"{_shape(found)} instead of {_shape(expected)} pixels")
+    if found.dtype != expected.dtype:
+        return lossy(f"{found.dtype} instead of {expected.dtype}")
+    different = found != expected
+    share = (different.any(axis=2) if different.ndim == 3 else different).mean()
+    return lossy(f"{max(share, 0.001):.1%} of the pixels differ") if share else WHOLE
+
+
+def judge(data: bytes, undamaged: bytes) -> dict[str, str]:
+    """What every installed reference decoder says of ``data``."""
+    return {name: opinion(decode, data, undamaged) for name, decode in installed_references().items()}
+
+
+def unsound(data: bytes) -> str | None:
+    """What Pillow says against a file that should be good; None: nothing. A quick look, which decodes all but small."""
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(data)) as picture:
+                picture.draft("L", (picture.width // 8, picture.height // 8))
+                picture.load()
+    except Exception as error:  # noqa: BLE001 - whatever a decoder raises is its opinion
+        return raises(refusal(error))
+    return None
+
+
+def _shape(picture: Decoded) -> str:
+    height, width = picture.shape[:2]
+    return f"{width} × {height}"
+
+
+def refusal(error: Exception) -> str:
+    """A decoder's error in words, without memory addresses and other things that differ from run to run."""
+    text = str(error).replace("<_io.BytesIO object", "the file").strip()
+    text = re.sub(r" at 0x[0-9a-f]+>?", "", text)
+    text = re.sub(r"OpenCV\(\S+\) \S+ error: ", "", text)  # the place in the source, on the machine that built it
+    name = type(error).__name__
+    return f"{name if name[0].isupper() else f'{type(error).__module__}.{name}'}: {text}"
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
+    """Keep what C libraries print about broken files off standard error."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

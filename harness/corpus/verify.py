@@ -1,0 +1,138 @@
+"""Every byte of a corpus compared with its manifest."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .folders import Folder, folder
+from .manifest import OWN_FILES, read_corpus, read_lines
+from .workers import ordered
+
+_LINES = 512
+_FEW = 1024  # files; below, more processes cost more than they save
+What = Literal["missing", "changed", "kind", "extra", "manifest"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between a corpus and its manifest."""
+
+    what: What
+    path: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.path}: {self.detail}" if self.detail else f"{self.what}: {self.path}"
+
+
+def verify(
+    address: str, *, jobs: int | None = None, progress: Callable[[int, int], None] | None = None
+) -> Iterator[Change]:
+    """Everything that is not as the manifest says: missing, changed and extra files, and the manifest itself.
+
+    Special files are looked at, never opened. A file that this user may not read is compared by nothing but its place.
+
+    Args:
+        address: of the corpus, as :func:`.make.make` takes it.
+        jobs: processes; None: one for each processor.
+        progress: told how many of how many files are compared.
+
+    Raises:
+        UserError: there is no corpus.
+    """
+    where = folder(address)
+    corpus = read_corpus(where)
+    name = next(
+        reversed(corpus["manifests"])
+    )  # files.jsonl where there is one: it alone knows the bytes of shared files
+    total = int(corpus["counts"]["files"])
+    for own, digest in corpus["manifests"].items():
+        yield from _own_changes(where, own, digest)
+    jobs = 1 if not where.local or total < _FEW else jobs or os.cpu_count() or 1
+    done = expected = 0
+    lines = read_lines(where, name)
+    pieces: Iterator[list[bytes]] = iter(lambda: list(itertools.islice(lines, _LINES)), [])
+    for there, count, changes in ordered(functools.partial(_compare, where.address), pieces, jobs):
+        done += count
+        expected += there
+        yield from changes
+        if progress is not None:
+            progress(done, total)
+    yield from _extras(where, name, expected)
+
+
+def _own_changes(where: Folder, name: str, digest: dict[str, Any]) -> Iterator[Change]:
+    found, length = hashlib.sha256(), 0
+    for text in read_lines(where, name):
+        found.update(text)
+        length += len(text)
+    if found.hexdigest() != digest["sha256"]:
+        yield Change("manifest", name, f"{length} bytes, not the {digest['length']} that corpus.json knows, or others")
+
+
+def _compare(address: str, lines: list[bytes]) -> tuple[int, int, list[Change]]:
+    """How many of the lines' files are there, how many lines, and what is wrong with them."""
+    where = folder(address)
+    there, changes = 0, []
+    for text in lines:
+        try:
+            record = json.loads(text)
+            path, special = record["path"], record.get("special")
+        except (ValueError, KeyError, TypeError):
+            changes.append(Change("manifest", "a line", text[:80].decode("utf-8", "replace").strip()))
+            continue
+        found, data = where.look(path)
+        there += found != "missing"
+        change = _difference(record, special, found, data)
+        if change is not None:
+            changes.append(Change(change[0], path, change[1]))
+    return there, len(lines), changes
+
+
+def _difference(
+    record: dict[str, Any], special: str | None, found: str | None, data: bytes | None
+) -> tuple[What, str] | None:
+    if found != special:
+        if found == "missing":
+            return "missing", ""
+        return "kind", f"there is {_words(found)}, and should be {_words(special)}"
+    if data is None or record.get("sha256") is None:
+        return None
+    if len(data) != record["length"]:
+        return "changed", f"{len(data)} bytes instead of {record['length']}"
+    if hashlib.sha256(data).hexdigest() != record["sha256"]:
+        return "changed", f"other bytes, of the same number ({len(data)})"
+    return None
+
+
+def _words(special: str | None) -> str:
+    return {
+        None: "an ordinary file",
+        "missing": "nothing",
+        "dangling-link": "a link to nothing",
+        "directory": "a folder",
+        "no-permission": "a file that may not be read",
+        "fifo": "a named pipe",
+    }.get(special, str(special))
+
+
+def _extras(where: Folder, name: str, expected: int) -> Iterator[Change]:
+    """Files that no record knows. They are counted first, so that a sound corpus costs no memory."""
+    if sum(1 for path in where.paths() if path not in OWN_FILES) == expected:
+        return
+    known = set()
+    for text in read_lines(where, name):
+        try:
+            known.add(json.loads(text)["path"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    for path in where.paths():
+        if path not in OWN_FILES and path not in known:
+            yield Change("extra", path, "")
