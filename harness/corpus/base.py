@@ -50,6 +50,8 @@ class DiskFault(Fault):
     """What one instance acts on; a fault of a file or shard may cost every sample in it."""
     odd: ClassVar[bool] = False
     """A legal oddity, which a loader must keep, and no damage."""
+    by_name: ClassVar[bool] = False
+    """Chosen only where it is asked for by name."""
     family: ClassVar[str] = ""
     """A short word that groups kindred faults in lists and scenarios (``cut``, ``bits``, ``path``, ``schema`` …)."""
 
@@ -72,6 +74,8 @@ class Choice:
     fault: str
     weight: float = 1.0
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    at: int | None = None
+    """The one sample (for a fault of files: the one file, from 0) that it strikes; None: they are drawn."""
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,9 @@ class Lottery:
     def __init__(
         self, seed: int, units: int, damage: int, faults: Sequence[Choice], oddities: int, odd: Sequence[Choice]
     ) -> None:
+        self._placed = {choice.at: choice for choice in (*odd, *faults) if choice.at is not None}
+        faults = [choice for choice in faults if choice.at is None]
+        odd = [choice for choice in odd if choice.at is None]
         damage = min(damage, units) if faults else 0
         oddities = min(oddities, units - damage) if odd else 0
         self.seed = seed
@@ -70,17 +73,20 @@ class Lottery:
     @classmethod
     def of_samples(cls, recipe: Recipe) -> Lottery:
         """The lottery in which each sample of the recipe is a unit and every fault that fits the kind takes part."""
+        known = {kind: cls_ for kind, cls_ in disk_faults(recipe.kind).items() if not cls_.by_name}
         return cls(
             recipe.seed,
             recipe.samples,
             round(recipe.damage * recipe.samples),
-            recipe.faults or [Choice(kind) for kind, cls_ in disk_faults(recipe.kind).items() if not cls_.odd],
+            recipe.faults or [Choice(kind) for kind, cls_ in known.items() if not cls_.odd],
             round(recipe.oddities * recipe.samples),
-            recipe.odd_faults or [Choice(kind) for kind, cls_ in disk_faults(recipe.kind).items() if cls_.odd],
+            recipe.odd_faults or [Choice(kind) for kind, cls_ in known.items() if cls_.odd],
         )
 
     def __getitem__(self, unit: int) -> DiskFault | None:
         """The fault (or oddity: see its ``odd``) of this unit, or None."""
+        if unit in self._placed:
+            return instance(self._placed[unit], 0, draw(self.seed, unit, "fault"))
         place = self._shuffle[unit]
         if place >= self._struck:
             return None

@@ -81,7 +81,7 @@ class _Workshop:
             for chunk in original_chunks(Path(self.recipe.origin), _CHUNK):
                 if chunk.start <= sample < chunk.stop:
                     path: str = chunk.payload[sample - chunk.start]
-                    return (Path(self.recipe.origin) / path).read_bytes()
+                    return _contents(f"{self.recipe.origin}/{path}")
             raise UserError(f"{self.recipe.origin} has no file for sample {sample} any more")
         return self._stored(sample, self.lottery[sample])[0]
 
@@ -99,9 +99,7 @@ class _Workshop:
 
     def copied(self, sample: int, path: str, neighbour: str) -> MadeFile:
         """The user's own file, damaged if the lottery says so and its format allows."""
-        assert self.recipe.origin is not None
-        root = Path(self.recipe.origin)
-        data = (root / path).read_bytes()
+        data = _contents(f"{self.recipe.origin}/{path}")
         fault = self.lottery[sample]
         if isinstance(fault, PictureFault) and not _fits(fault.needs, data):
             fault = self._fitting(sample, data)
@@ -114,7 +112,7 @@ class _Workshop:
                 sample, path, state=State.DAMAGED, why=why, said=said, sha256=digest, length=len(data), identity="path"
             )
             return MadeFile(path, data, (record,))
-        return self._finished(sample, path, data, fault, False, (root / neighbour).read_bytes)
+        return self._finished(sample, path, data, fault, False, lambda: _contents(f"{self.recipe.origin}/{neighbour}"))
 
     def _fitting(self, sample: int, data: bytes) -> DiskFault | None:
         """Another of the recipe's faults, one that fits how this file is stored; None: none does."""
@@ -186,6 +184,17 @@ def _misplaced(record: SampleRecord, fault: PathFault, data: bytes) -> MadeFile:
         why = "reading it is not permitted, but this user may read anything: the fault does not take hold"
         record = replace(record, state=State.GOOD, why=why, took_hold=False)
     return MadeFile(record.path, data, (record,), special=fault.special)
+
+
+def _contents(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        data = os.read(descriptor, os.fstat(descriptor).st_size)
+        while more := os.read(descriptor, 1 << 20):
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
 
 
 def _fits(needs: Needs, data: bytes) -> bool:

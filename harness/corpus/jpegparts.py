@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,6 +51,36 @@ def jpeg_scan(data: bytes) -> tuple[int, int]:
     end = data.rfind(b"\xff\xd9")
     start = sos.stop if sos else min(2, len(data))
     return start, end if end > start else len(data)
+
+
+_NO_DATA = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
+"""A marker: what entropy-coded data cannot hold, restart markers aside."""
+
+
+def jpeg_is_complete(data: bytes) -> bool:
+    """Whether a baseline JPEG has every part, and one scan that goes on to an end marker at the file's end."""
+    if not data.startswith(b"\xff\xd8"):
+        return False
+    parts = jpeg_parts(data)
+    if {"dqt", "sof", "dht", "sos"} - {part.name for part in parts} or parts[-1].name != "sos":
+        return False
+    marker = _NO_DATA.search(data, parts[-1].stop)
+    return marker is not None and marker.start() == len(data) - 2 and data.endswith(b"\xff\xd9")
+
+
+def png_is_complete(data: bytes) -> bool:
+    """Whether a PNG has every part, each with its right checksum, up to an end chunk at the file's end."""
+    if not data.startswith(PNG_SIGNATURE):
+        return False
+    chunks = list(png_chunks(data))
+    names = [chunk.name for chunk in chunks]
+    return (
+        names[:1] == ["IHDR"]
+        and "IDAT" in names
+        and names[-1] == "IEND"
+        and chunks[-1].stop == len(data)
+        and all(png_crc(data[part.start + 4 : part.stop - 4]) == data[part.stop - 4 : part.stop] for part in chunks)
+    )
 
 
 def png_chunks(data: bytes) -> Iterator[Part]:

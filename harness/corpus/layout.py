@@ -142,7 +142,7 @@ def _choices(recipe: Recipe, storage: str, named: Sequence[Choice], odd: bool) -
     return [
         Choice(name, getattr(cls, "weight", 1.0))
         for name, cls in known
-        if cls.odd == odd and _fits(cls, recipe.kind, storage)
+        if cls.odd == odd and not cls.by_name and _fits(cls, recipe.kind, storage)
     ]
 
 

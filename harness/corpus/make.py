@@ -105,7 +105,10 @@ def _for_target(recipe: Recipe, target: Folder) -> Recipe:
     if recipe.faults or not placed:
         return recipe
     return replace(
-        recipe, faults=tuple(Choice(name) for name, cls in known.items() if not cls.odd and name not in placed)
+        recipe,
+        faults=tuple(
+            Choice(name) for name, cls in known.items() if not cls.odd and not cls.by_name and name not in placed
+        ),
     )
 
 

@@ -75,8 +75,11 @@ def _sorted_out(recipe: Recipe) -> Recipe:
             cls(**choice.parameters)
         except (TypeError, ValueError) as error:
             raise UserError(f"--fault {choice.fault}: {error}") from error
+        if choice.at is not None and not 0 <= choice.at < recipe.samples:
+            raise UserError(f"--fault {choice.fault} is to strike number {choice.at} of {recipe.samples} samples")
         (oddities if cls.odd else damage).append(choice)
-    if oddities and not recipe.oddities and not damage:
+    drawn = any(choice.at is None for choice in oddities)
+    if drawn and not recipe.oddities and not damage:
         raise UserError(f"--fault {oddities[0].fault} is a legal oddity: say how many with --oddities")
     return dataclasses.replace(recipe, faults=tuple(damage), odd_faults=tuple(oddities))
 

@@ -55,15 +55,17 @@ def _collected(processes: dict[Connection, BaseProcess], tasks: Iterator[tuple[i
     idle = list(processes)
     working: dict[Connection, int] = {}
     ready: dict[int, Any] = {}
-    due, exhausted = 0, False
+    given = due = 0
+    exhausted = False
     while True:
-        while idle and not exhausted and due + _AHEAD * len(processes) > (max(working.values(), default=due)):
+        while idle and not exhausted and given < due + _AHEAD * len(processes):
             task = next(tasks, None)
             if task is None:
                 exhausted = True
                 break
             connection = idle.pop()
             working[connection] = task[0]
+            given += 1
             _send(connection, task[1], processes)
         while due in ready:
             yield ready.pop(due)

@@ -1,0 +1,22 @@
+"""Files that are whole, and whose decoder dies of them: marked files, for the decoder of :mod:`badbatch.harness.planted`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import ClassVar
+
+from ....planted.decoder import marked
+from ..pictures import PictureFault
+
+
+class DecoderFault(PictureFault):
+    """Decoding the file does something to the process that decodes; outside of a trial it is a file of an unknown format."""
+
+    by_name = True
+    family = "decoder"
+    befalls: ClassVar[str]
+    """The name in the marked file: a key of :data:`badbatch.harness.planted.decoder.EFFECTS`."""
+
+    def damage(self, data: bytes, draw: random.Random, other: Callable[[], bytes]) -> bytes:
+        return marked(self.befalls, data)

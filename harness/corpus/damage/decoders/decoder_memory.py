@@ -1,0 +1,16 @@
+"""A file on which the decoder takes all memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....faults.base import Effect, fault
+from . import DecoderFault
+
+
+@fault("decoder-memory", effect=Effect.ERROR)
+@dataclass(frozen=True)
+class DecoderMemory(DecoderFault):
+    """Decoding the picture takes memory until none is left; a limit of the process's own ends that in a MemoryError."""
+
+    befalls = "memory"
