@@ -1,0 +1,203 @@
+"""Each check on histories that are told as stories: some that keep its promise, some that break it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from badbatch.conformance.checks import registry
+from badbatch.harness.faults.empty_tensor import EmptyTensor
+from badbatch.harness.faults.hang import Hang
+from badbatch.harness.faults.nan import Nan
+from badbatch.harness.faults.none_sample import NoneSample
+from badbatch.harness.faults.segfault import Segfault
+from badbatch.harness.faults.slow import Slow
+from badbatch.harness.faults.stop_iteration import RaiseStopIteration
+from badbatch.harness.faults.transient import Transient
+from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
+from told import MARKS, RAISES, REFILLS, SKIPS, STOPS, SUBSTITUTES, broken, told
+
+_EXACT = dataclasses.replace(RAISES, tail="exact")
+_DROPS = dataclasses.replace(RAISES, tail="drop")
+_TIMED: dict[str, Any] = {"timeout_s": 1.0, "workers": 1}
+_HUNG: dict[str, Any] = {**_TIMED, "plan": {5: Hang()}}
+_DEAD: dict[str, Any] = {"workers": 2, "plan": {5: Segfault()}}
+
+KEPT: list[tuple[str, str, dict[str, Any]]] = [
+    ("no-duplicates", "0-3 4-7 8-11 end", {}),
+    ("no-duplicates", "r0: 0,2,4 end r1: 1,3,0 end", {"ranks": 2, "samples": 5, "batch": 3}),
+    ("no-duplicates", "0-3 fault5 4,6,6,7 skip5 8-11 end", {"contract": SUBSTITUTES}),
+    ("no-lost-batches", "0-3 4-7 8-11 end", {}),
+    ("no-lost-batches", "0-3 read4 fault5 read6-7 raise 8-11 end", {}),
+    ("no-lost-batches", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": SKIPS}),
+    ("no-lost-batches", "0-3 fault5 raise end", {"contract": STOPS}),
+    ("no-lost-batches", "0-3 4-7 end", {"samples": 10, "drop_last": True}),
+    ("no-lost-batches", "r0: 0,2 end r1: 1,3 end", {"ranks": 2, "samples": 5, "batch": 2, "contract": _DROPS}),
+    ("no-lost-batches", "0-3 fault5 4-7 8-11 end", {"plan": {5: Transient(failures=1)}}),
+    ("finite-epoch", "0-3 4-7 8-11 end", {}),
+    ("finite-epoch", "raise raise raise raise raise capped:errors", {"contract": STOPS}),
+    ("finite-epoch", "0-3 break epoch 0-3 4-7 8-11 end", {"break_after": 1}),
+    ("exact-skip-count", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": SKIPS}),
+    ("exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped:5", {"contract": SKIPS}),
+    ("exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped1", {"contract": SKIPS}),
+    ("exact-skip-count", "fault5 0-3 4,6,7 8-11 end skipped:5 epoch fault5 0-3 4,6,7 8-11 end skipped:5,5", {"contract": SKIPS}),
+    ("exact-skip-count", "0-3 4-7 8-11 end skipped0", {"contract": SKIPS}),
+    ("exact-skip-count", "0-3 fault5 4,6,6,7 skip5 8-11 end", {"contract": SUBSTITUTES}),
+    ("correct-timeout", "0-3 w0:fault5 ask +1.1s raise:RuntimeError:timed_out 8-11 end", _HUNG),
+    ("correct-timeout", "0-3 w0:fault5 ask +1.1s 4,6,7 skip5 8-11 end", {**_HUNG, "contract": SKIPS}),
+    ("correct-timeout", "0-3 w0:fault5 ask +0.5s 4-7 8-11 end", {**_TIMED, "plan": {5: Slow(0.4)}}),
+    ("correct-timeout", "0-3 w0:fault5 ask +1.1s raise:RuntimeError:timed_out end closing +9s closed", _HUNG),
+    ("crash-surfaces", "0-3 w0:fault5 raise:RuntimeError:worker_died 8-11 end", _DEAD),
+    ("crash-surfaces", "0-3 w0:fault5 4,6,7 skip5 8-11 end", {**_DEAD, "contract": SKIPS}),
+    ("contract-kept", "0-3 fault5 raise 8-11 end", {}),
+    ("contract-kept", "0-3 fault5 raise end", {"contract": STOPS}),
+    ("contract-kept", "0-3 fault5 raise raise raise capped:errors", {"contract": STOPS}),
+    ("contract-kept", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": SKIPS}),
+    ("contract-kept", "0-3 fault5 4,6,6,7 skip5 8-11 end", {"contract": SUBSTITUTES}),
+    ("contract-kept", "0-3 fault5 4,5?,6,7 8-11 end", {"contract": MARKS}),
+    ("contract-kept", "0-3 fault5 4,?,6,7 8-11 end", {"contract": MARKS}),
+    ("content-intact", "0-3 4-7 8-11 end", {}),
+    ("content-intact", "0-3 fault5 4,5?,6,7 8-11 end", {"contract": MARKS}),
+    ("oddities-kept", "0-3 fault5 4-7 8-11 end", {"plan": {5: Nan()}}),
+    ("error-names-sample", "0-3 fault5 raise:OSError:sample_5_is_bad 8-11 end", {}),
+    ("error-names-sample", "0-3 fault5 raise:RuntimeError:DataLoader_worker_(pid_101)_died 8-11 end", {}),
+    ("error-kept", "0-3 fault5 raise:OSError:Caught_OSError_in_worker_0:_sample_5_cannot_be_read 8-11 end", {}),
+    ("error-kept", "0-3 fault5 raise:FileNotFoundError:sample_5_cannot_be_read 8-11 end", {}),
+    ("full-batches", "0-3 4-7 8,9 end", {"samples": 10}),
+    ("full-batches", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": SKIPS}),
+    ("full-batches", "0-3 fault5 4,6,7,8 skip5 9-11 end", {"contract": REFILLS}),
+    ("full-batches", "0-3 4-7 end", {"samples": 10, "drop_last": True}),
+    ("honest-length", "len3 0-3 4-7 8-11 end len3", {}),
+    ("honest-length", "0-3 4-7 8-11 end", {}),
+    ("fresh-epoch", "0-3 4-7 8-11 end epoch 0-3 4-7 8-11 end", {}),
+    ("fresh-epoch", "0-3 break epoch 0-3 4-7 8-11 end", {"break_after": 1}),
+    ("fresh-epoch", "0-3 fault5 raise 8-11 end epoch 0-3 4-7 8-11 end", {"plan": {5: Transient(failures=1)}}),
+    ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 5,7 end", {"ranks": 2, "samples": 8, "batch": 2}),
+    ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 r1:fault5 raise end", {"ranks": 2, "samples": 8, "batch": 2}),
+    ("no-leftovers", "0-3 4-7 8-11 end closing closed", {}),
+]
+
+BROKEN: list[tuple[str, str, dict[str, Any]]] = [
+    ("no-duplicates", "0-3 4-7 4-7 8-11 end", {}),
+    ("no-duplicates", "r0: 0,2,4 end r1: 1,3,4 end", {"ranks": 2, "samples": 5, "batch": 3, "contract": _EXACT}),
+    ("no-duplicates", "0-3 fault5 4,6,6,7 8-11 end", {"contract": SKIPS}),
+    ("no-duplicates", "0-3 0-3 stalled", {}),
+    ("no-lost-batches", "0-3 8-11 end", {}),
+    ("no-lost-batches", "0-3 fault5 raise end", {}),
+    ("no-lost-batches", "0-3 fault5 4,6 skip5 8-11 end", {"contract": SKIPS}),
+    ("no-lost-batches", "0-3 fault5 4,6 skip5,7 8-11 end", {"contract": SKIPS}),
+    ("no-lost-batches", "0-3 end", {"samples": 10, "drop_last": True}),
+    ("no-lost-batches", "0-3 fault5 4,6,7 8-11 end", {"plan": {5: Transient(failures=1)}}),
+    ("no-lost-batches", "r0: 0,2 end r1: 1,3 end", {"ranks": 2, "samples": 5, "batch": 2}),
+    ("finite-epoch", "0-3 ask stalled", {}),
+    ("finite-epoch", "0-3 ask +30s deadline", {}),
+    ("finite-epoch", "0-3 fault5 " + "raise " * 9 + "capped:errors", {}),
+    ("finite-epoch", "0-3 " * 12 + "end", {}),
+    ("finite-epoch", "r0: 0,2 end r1: 1,3 ask stalled", {"ranks": 2, "samples": 4, "batch": 2}),
+    ("exact-skip-count", "0-3 fault5 4,6,7 8-11 end", {"contract": SKIPS}),
+    ("exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped0", {"contract": SKIPS}),
+    ("exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped:6", {"contract": SKIPS}),
+    ("exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped3", {"contract": SKIPS}),
+    ("exact-skip-count", "0-3 fault5 4,6,7 skip5,99 8-11 end", {"contract": SKIPS}),
+    ("exact-skip-count", "0-3 fault5 4,6,6,7 8-11 end", {"contract": SUBSTITUTES}),
+    ("exact-skip-count", "0-3 4-7 8-11 end skipped1", {"contract": SKIPS}),
+    ("correct-timeout", "0-3 w0:fault5 ask +0.1s raise:RuntimeError:timed_out 8-11 end", _HUNG),
+    ("correct-timeout", "0-3 w0:fault5 ask +5s raise:RuntimeError:timed_out 8-11 end", _HUNG),
+    ("correct-timeout", "0-3 w0:fault5 ask +20s stalled", _HUNG),
+    ("correct-timeout", "0-3 w0:fault5 end", _HUNG),
+    ("correct-timeout", "0-3 w0:fault5 ask +5s 4,6,7 skip5 8-11 end", {**_HUNG, "contract": SKIPS}),
+    ("correct-timeout", "0-3 w0:fault5 ask +1s raise:RuntimeError:timed_out 4-7 8-11 end", {**_TIMED, "plan": {5: Slow(0.4)}}),
+    ("correct-timeout", "0-3 w0:fault5 ask +1.1s raise:RuntimeError:timed_out end closing +11s closed", _HUNG),
+    ("correct-timeout", "0-3 w0:fault5 ask +1.1s raise:RuntimeError:timed_out end closing +20s stalled", _HUNG),
+    ("crash-surfaces", "0-3 w0:fault5 8-11 end", _DEAD),
+    ("crash-surfaces", "0-3 w0:fault5 ask +20s stalled", _DEAD),
+    ("crash-surfaces", "0-3 w0:fault5 ask +12s raise:RuntimeError:worker_died 8-11 end", _DEAD),
+    ("crash-surfaces", "0-3 w0:fault5 ask died:-11", _DEAD),
+    ("contract-kept", "0-3 fault5 4,6,7 8-11 end", {}),
+    ("contract-kept", "0-3 fault5 raise 8-11 end", {"contract": STOPS}),
+    ("contract-kept", "0-3 fault5 raise raise 8-11 end", {}),
+    ("contract-kept", "0-3 fault5 raise 8-11 end", {"contract": SKIPS}),
+    ("contract-kept", "0-3 fault5 4,5?,6,7 8-11 end", {"contract": SKIPS}),
+    ("contract-kept", "0-3 fault5 4,?,6,7 8-11 end", {"contract": SKIPS}),
+    ("contract-kept", "0-3 fault5 4,6,7 8-11 end", {"contract": SUBSTITUTES}),
+    ("contract-kept", "0-3 fault5 4,6,7 8-11 end", {"contract": MARKS}),
+    ("contract-kept", "0-3 raise 4-7 8-11 end", {}),
+    ("contract-kept", "raise@factory:TypeError:no_such_option", {}),
+    ("contract-kept", "0-3 4-7 8-11 end raise@close:RuntimeError:already_closed", {}),
+    ("content-intact", "0-3 4,5~,6,7 8-11 end", {}),
+    ("content-intact", "0-3 fault5 4-7 8-11 end", {"plan": {5: NoneSample()}}),
+    ("content-intact", "0-3 4-7 8-12 end", {}),
+    ("content-intact", "0-3 unreadable 8-11 end", {}),
+    ("oddities-kept", "0-3 fault5 4,6,7 8-11 end", {"plan": {5: Nan()}}),
+    ("oddities-kept", "0-3 fault5 4,6,7 skip5 8-11 end", {"plan": {5: EmptyTensor()}, "contract": SKIPS}),
+    ("oddities-kept", "0-3 fault5 4,5?,6,7 8-11 end", {"plan": {5: EmptyTensor()}, "contract": MARKS}),
+    ("oddities-kept", "0-3 fault5 4-7 skip5 8-11 end", {"plan": {5: EmptyTensor()}, "contract": SKIPS}),
+    ("error-names-sample", "0-3 fault5 raise:OSError:a_read_failed 8-11 end", {}),
+    ("error-names-sample", "0-3 fault5 raise:OSError:sample_51_failed 8-11 end", {}),
+    ("error-kept", "0-3 fault5 raise:RuntimeError:sample_5_cannot_be_read 8-11 end", {}),
+    ("error-kept", "0-3 fault5 raise:OSError:a_read_failed 8-11 end", {}),
+    ("error-kept", "0-3 fault5 raise:RuntimeError 8-11 end", {"plan": {5: RaiseTwoArgumentError()}}),
+    ("full-batches", "0-3 4,5 6-9 10,11 end", {}),
+    ("full-batches", "0-3 [] 4-7 8-11 end", {}),
+    ("full-batches", "0-3 4-8 9-11 end", {}),
+    ("full-batches", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": REFILLS}),
+    ("full-batches", "0-3 fault5 4 6,7 skip5 8-11 end", {"contract": SKIPS}),
+    ("full-batches", "0-3 4-7 8,9 end", {"samples": 10, "drop_last": True}),
+    ("honest-length", "len4 0-3 4-7 8-11 end", {}),
+    ("honest-length", "len3 0-3 4-7 8-11 end len0", {}),
+    ("fresh-epoch", "0-3 4-7 8-11 end epoch end", {}),
+    ("fresh-epoch", "0-3 4-7 8-11 end raise@iter:RuntimeError:used_up", {"epochs": 2}),
+    ("fresh-epoch", "0-3 break epoch 4-7 8-11 end", {"break_after": 1}),
+    ("fresh-epoch", "0-3 break epoch 0-3 0-3 4-7 8-11 end", {"break_after": 1}),
+    ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2}),
+    ("ranks-in-step", "r0: 0,2 4,6 waited end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2, "lockstep": True}),
+    ("no-leftovers", "0-3 4-7 8-11 end closing closed left:process:a_worker", {}),
+    ("no-leftovers", "0-3 break closing closed left:thread:prefetcher left:file:tmp123", {"break_after": 1}),
+]
+
+
+def _named(cases: list[tuple[str, str, dict[str, Any]]]) -> list[Any]:
+    return [pytest.param(*case, id=f"{case[0]}: {case[1][:60]}") for case in cases]
+
+
+@pytest.mark.parametrize(("check", "story", "trial"), _named(KEPT))
+def test_a_story_that_keeps_the_promise_passes(check: str, story: str, trial: dict[str, Any]) -> None:
+    """A check finds nothing in a history that keeps its promise."""
+    assert broken(check, told(story, **trial)) == []
+
+
+@pytest.mark.parametrize(("check", "story", "trial"), _named(BROKEN))
+def test_a_story_that_breaks_the_promise_fails(check: str, story: str, trial: dict[str, Any]) -> None:
+    """A check finds a violation, with words for both sides of it, in a history that breaks its promise."""
+    found = broken(check, told(story, **trial))
+    assert found
+    assert all(violation.promised and violation.happened for violation in found)
+
+
+@pytest.mark.parametrize("stories", [KEPT, BROKEN], ids=["kept", "broken"])
+def test_every_check_has_a_story_of_either_kind(stories: list[tuple[str, str, dict[str, Any]]]) -> None:
+    """No check is without a story that it passes and one that it fails."""
+    assert {check for check, _, _ in stories} == set(registry())
+
+
+@pytest.mark.parametrize("check", list(registry()))
+def test_the_stories_of_a_check_exercise_it(check: str) -> None:
+    """Each broken story is one that the suite would put to the check."""
+    for name, story, trial in BROKEN:
+        if name == check:
+            assert registry()[check].exercised(told(story, **trial).spec), story
+
+
+def test_lost_samples_are_named_with_their_share() -> None:
+    """A loss says which samples, and in whose share they were."""
+    (violation,) = broken("no-lost-batches", told("w0:read0-3 w1:read4-7 0-3 w0:read8-11 8-11 end", workers=2))
+    assert violation.lost == (4, 5, 6, 7)
+    assert violation.share == "all in worker 1's share"
+
+
+def test_a_stop_iteration_cannot_be_kept_as_an_error() -> None:
+    """A StopIteration may come out as another error, since it cannot leave next() as itself."""
+    history = told("0-3 fault5 raise:RuntimeError:generator_raised_StopIteration 8-11 end", plan={5: RaiseStopIteration()})
+    history.texts[100, 1]["type"] = "builtins.StopIteration"  # type: ignore[index]
+    assert broken("error-kept", history) == []

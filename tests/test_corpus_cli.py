@@ -1,0 +1,141 @@
+"""``badbatch corpus …`` as a user meets it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+pytest.importorskip("PIL")
+pytest.importorskip("faker")
+
+from badbatch.harness.corpus.base import Choice
+from badbatch.harness.corpus.cli import corpus
+from badbatch.harness.corpus.damage import disk_faults
+from badbatch.harness.corpus.decoders import Column, _apart, _cell
+from badbatch.harness.corpus.recipe import parse_choice, parse_share, parse_size
+from badbatch.harness.errors import UserError
+
+
+def run(*arguments: object) -> Result:
+    """The command's outcome."""
+    return CliRunner().invoke(corpus, [str(argument) for argument in arguments])
+
+
+def test_make_then_verify_then_show(tmp_path: Path) -> None:
+    """The three commands work on each other's results, and make says what it made, with its seed."""
+    root = tmp_path / "rotten"
+    made = run("make", root, "--samples", 80, "--damage", "25%", "--oddities", "25%", "--seed", 7, "--size", "64x64")
+    assert made.exit_code == 0, made.output
+    assert "80 samples" in made.output
+    assert "seed 7" in made.output
+    verified = run("verify", root)
+    assert (0, f"{root}: as the manifest says\n") == (verified.exit_code, verified.output)
+    shown = run("show", root, "--html", tmp_path / "sheet.html", "--png", tmp_path / "sheet.png")
+    assert shown.exit_code == 0, shown.output
+    page = (tmp_path / "sheet.html").read_text()
+    struck = [name for name in disk_faults("imagefolder") if f"<strong>{name}</strong>" in page]
+    assert len(struck) > 30
+    assert page.count("<img") > 30
+    assert (tmp_path / "sheet.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_verify_exits_with_1_when_something_changed(tmp_path: Path) -> None:
+    """A change is printed, and is an exit code of its own."""
+    root = tmp_path / "c"
+    assert run("make", root, "--samples", 5, "--damage", "0", "--oddities", "0", "--size", "64", "-q").exit_code == 0
+    (root / "more.txt").write_text("")
+    verified = run("verify", root)
+    assert (1, f"extra: more.txt\n{root}: 1 change(s)\n") == (verified.exit_code, verified.output)
+    assert ((quiet := run("verify", root, "-q")).exit_code, quiet.output) == (1, "")
+
+
+def test_quiet_is_quiet(tmp_path: Path) -> None:
+    """With -q nothing is printed."""
+    made = run("make", tmp_path / "q", "--samples", 3, "--size", "64", "-q")
+    assert (made.exit_code, made.output) == (0, "")
+
+
+WRONG = {
+    "an unknown fault": (["--fault", "jpeg-cut-scam"], "did you mean 'jpeg-cut-scan'?"),
+    "too much damage": (["--damage", "120%"], "between 0% and 100%"),
+    "damage that is no number": (["--damage", "lots"], "written like 5% or 0.05"),
+    "damage and oddities beyond all": (["--damage", "60%", "--oddities", "60%"], "more than all of them"),
+    "a size that is none": (["--size", "big"], "written like 256x256"),
+    "a size far too large": (["--size", "99999x1"], "16384"),
+    "no samples": (["--samples", "0"], "at least one sample"),
+    "an unknown kind": (["--kind", "imagefolders"], "did you mean 'imagefolder'?"),
+    "a parameter that the fault lacks": (["--fault", "zero-tail(keep=1)"], "did you mean 'kept'?"),
+    "a value that the parameter cannot have": (["--fault", "png-cut(at=here)"], "at is one of"),
+    "a weight of nothing": (["--fault", "no-bytes:0"], "more than 0"),
+    "an unknown format": (["--format", "jpg"], "did you mean 'jpeg'?"),
+    "no jobs": (["--jobs", "0"], "at least 1"),
+    "a folder that is not there": (["--from", "nowhere-at-all"], "no such folder"),
+    "samples of an origin": (["--from", ".", "--samples", "3"], "leave --samples out"),
+    "an unknown protocol": (["--samples", "3"], None),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_input_is_one_line_and_exit_code_2(what: str, tmp_path: Path) -> None:
+    """Each mistake is answered by one line that says how to mend it, and nothing is made."""
+    options, words = WRONG[what]
+    target = "nonsense://x/y" if words is None else tmp_path / "wrong"
+    done = run("make", target, *options)
+    assert done.exit_code == 2, done.output
+    assert len(done.output.splitlines()) == 1
+    assert done.output.startswith("badbatch: ")
+    assert words is None or words in done.output
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_existing_target_is_named_with_the_way_out(tmp_path: Path) -> None:
+    """The refusal to overwrite says how to overwrite."""
+    (tmp_path / "there").write_text("")
+    done = run("make", tmp_path / "there")
+    assert (done.exit_code, "--force" in done.output) == (2, True)
+
+
+def test_faults_lists_every_fault_and_what_it_fits() -> None:
+    """The list names every disk fault, and with a kind exactly those that fit it."""
+    everything = run("faults").output
+    assert all(f"  {name} " in everything for name in disk_faults())
+    pictures = run("faults", "--kind", "imagefolder").output
+    assert set(disk_faults("imagefolder")) == {
+        line.split()[0] for line in pictures.splitlines() if line.startswith(" ")
+    }
+    assert run("faults", "--kind", "imagefoldr").exit_code == 2
+
+
+def test_show_must_be_told_what_to_write(tmp_path: Path) -> None:
+    """Without a file to write, and without a corpus, show says what it needs."""
+    assert run("show", tmp_path).exit_code == 2
+    assert run("show", tmp_path, "--html", tmp_path / "x.html").exit_code == 2
+
+
+def test_options_are_parsed_as_they_are_written() -> None:
+    """Shares, sizes and faults are read in each of their forms."""
+    assert tuple(map(parse_share, ("5%", "0.05", "100 %", "0"))) == (0.05, 0.05, 1.0, 0.0)
+    assert (parse_size("256x192"), parse_size("64")) == ((256, 192), (64, 64))
+    assert parse_choice("zero-tail(kept=0.5):2.5") == Choice("zero-tail", 2.5, {"kept": 0.5})
+    assert parse_choice("progressive-cut(at=0.5)").parameters == {"at": "0.5"}
+    for wrong in ("a:b:c", "zero-tail(kept)", "(x=1)", "zero-tail:much"):
+        with pytest.raises(UserError):
+            parse_choice(wrong)
+
+
+def crash(data: bytes) -> np.ndarray:
+    """A decoder that takes its process with it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return np.zeros(1)
+
+
+def test_a_decoder_that_dies_is_a_line_of_the_table() -> None:
+    """A decoder that crashes is asked in a process of its own, and the table says what it died of."""
+    assert _apart(Column("crash", "os", "none", crash), b"a", b"b") == "dies (signal 9)"
+    assert _cell("lossy: 3.0% of the pixels differ") == "**damaged**: 3.0% of the pixels differ"
+    assert _cell("raises OSError: image file is truncated") == "raises OSError"

@@ -1,0 +1,256 @@
+"""Each diagnosis on stories: the pattern that it names, and the nearest pattern that it does not."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from badbatch.conformance import diagnosis
+from badbatch.conformance.checks import registry as checks
+from badbatch.conformance.diagnosis import DIAGNOSES, Diagnosis
+from badbatch.conformance.expectation import expect
+from badbatch.conformance.ledger import account
+from badbatch.harness.errors import UserError
+from badbatch.harness.faults.empty_tensor import EmptyTensor
+from badbatch.harness.faults.hang import Hang
+from badbatch.harness.faults.raises import Raise
+from badbatch.harness.faults.segfault import Segfault
+from badbatch.harness.faults.stop_iteration import RaiseStopIteration
+from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
+from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
+from told import RAISES, SKIPS, SUBSTITUTES, broken, diagnosed, told
+
+_EXACT = dataclasses.replace(RAISES, tail="exact")
+_SKIPS = dataclasses.replace(SKIPS, tail="exact")
+_GRID: dict[str, Any] = {"samples": 8, "batch": 2, "workers": 2, "ranks": 2}
+_TWO_RANKS: dict[str, Any] = {"samples": 8, "batch": 2, "ranks": 2}
+_PAIR: dict[str, Any] = {"samples": 16, "workers": 2}
+_HUNG: dict[str, Any] = {"timeout_s": 1.0, "workers": 2, "plan": {5: Hang()}}
+_DEAD: dict[str, Any] = {"samples": 16, "workers": 2, "plan": {5: Segfault()}}
+_PICKLES: dict[str, Any] = {"samples": 16, "workers": 2, "plan": {5: UnpicklableSample()}}
+_THREAD = "Exception in thread Thread-1 (_read):\nTraceback (most recent call last):\nOSError: sample 5 cannot be read\n"
+_FEEDER = '  File "/lib/python3.11/multiprocessing/queues.py", line 244, in _feed\nTypeError: cannot pickle\n'
+
+STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
+    ("shuffled-differently", "no-duplicates",
+     "r0:read5,0,3,6 r1:read6,2,5,7 5,0 3,6 end r1:6,2 r1:5,7 r1:end", {**_TWO_RANKS, "shuffle": True}),
+    ("shuffled-differently", "no-lost-batches",
+     "w0:read5,0,3 w1:read3,2,6 5,0 3,3 2,6 end", {"samples": 7, "batch": 2, "workers": 2, "shuffle": True}),
+    ("not-split-by-worker", "no-duplicates", "w0:read0-3 w1:read0-3 0-3 0-3 end", {"samples": 4, "workers": 2}),
+    ("not-split-by-worker", "no-duplicates",
+     "r0.w0:read0-3 r0.w1:read0-3 r1.w0:read0-3 r1.w1:read0-3 0-3 0-3 end r1:0-3 r1:0-3 r1:end",
+     {"samples": 4, "workers": 2, "ranks": 2}),
+    ("not-split-by-rank", "no-duplicates", "r0:read0-7 r1:read0-7 0-3 4-7 end r1:0-3 r1:4-7 r1:end", {**_TWO_RANKS, "batch": 4}),
+    ("rank-and-worker-composed-wrongly", "no-duplicates",
+     "r0.w0:read0,4 r0.w1:read1,5 r1.w0:read1,5 r1.w1:read2,6 0,4 1,5 end r1:1,5 r1:2,6 r1:end", _GRID),
+    ("rank-and-worker-composed-wrongly", "ranks-in-step", "r0.w0:read0-3 r0.w1:read4-7 0,1 4,5 2,3 6,7 end r1:end", _GRID),
+    ("drop-last-per-worker", "no-lost-batches",
+     "w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2,4,6 1,3,5,7 end", {"workers": 2, "drop_last": True}),
+    ("drop-last-per-worker", "no-lost-batches",
+     "w0:read0,2,4,6 w1:read1,3,5,7 0,2,4,6 1,3,5,7 end", {"workers": 2, "drop_last": True}),
+    ("batched-per-worker", "full-batches",
+     "w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2}),
+    ("batched-per-worker", "full-batches",
+     "0-3 break epoch w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2, "break_after": 1}),
+    ("substituted-silently", "exact-skip-count", "0-3 fault5 read6 4,6,6,7 8-11 end", {"contract": SUBSTITUTES}),
+    ("substituted-silently", "no-duplicates", "0-3 fault5 read6 4,6,6,7 8-11 end", {"contract": SKIPS}),
+    ("batch-unpicklable", "finite-epoch", "0-3 w1:read4 w1:fault5 w1:read6-7 ask stalled", _PICKLES),
+    ("batch-unpicklable", "no-lost-batches", "w0:read0-3 0-3 w1:read4-7 8-11 12-15 end", {**_PAIR, "output": _FEEDER}),
+    ("batch-lost-with-the-news", "finite-epoch",
+     "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 raise:RuntimeError:worker_died ask stalled", _DEAD),
+    ("waits-for-dead-worker", "finite-epoch", "w0:read0-3 0-3 w1:read4 w1:fault5 ask stalled", _DEAD),
+    ("waits-for-dead-worker", "crash-surfaces", "w0:read0-3 0-3 w1:read4 w1:fault5 ask stalled", _DEAD),
+    ("death-taken-for-end", "crash-surfaces", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 8-11 end", _DEAD),
+    ("dead-worker-takes-its-queue", "no-lost-batches",
+     "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 raise:RuntimeError:worker_died 8-11 end", _DEAD),
+    ("timeout-wrong-units", "correct-timeout", "w0:read0-3 0-3 w1:fault5 ask +0.002s raise:TimeoutError:timed_out end", _HUNG),
+    ("timeout-wrong-units", "correct-timeout", "w0:read0-3 0-3 w1:fault5 ask +12s raise:TimeoutError:timed_out end",
+     {**_HUNG, "timeout_s": 0.2}),
+    ("timeout-without-end", "finite-epoch", "w1:fault5 " + "ask +1s raise:RuntimeError:timed_out " * 9 + "capped:errors", _HUNG),
+    ("timeout-not-passed-on", "correct-timeout", "w0:read0-3 0-3 w1:fault5 ask +13s stalled", _HUNG),
+    ("close-waits-for-hung-worker", "correct-timeout",
+     "w1:fault5 ask +1.1s raise:RuntimeError:timed_out end closing +11s closed", _HUNG),
+    ("close-waits-for-hung-worker", "correct-timeout",
+     "w1:fault5 ask +1.1s raise:RuntimeError:timed_out end closing +20s stalled", _HUNG),
+    ("position-stuck", "finite-epoch", "read0-3 0-3 " + "fault5 raise " * 9 + "capped:errors", {}),
+    ("position-stuck", "finite-epoch", "read0-3 0-3 fault5 " + "raise " * 9 + "capped:errors", {}),
+    ("retry-without-end", "finite-epoch", "read0-3 0-3 ask " + "fault5 " * 20 + "+30s deadline", {}),
+    ("error-swallowed-by-thread", "no-lost-batches", "read0-3 0-3 read4 fault5 end", {"samples": 16, "output": _THREAD}),
+    ("error-swallowed-by-thread", "no-lost-batches", "read0-3 0-3 read4 fault5 end", {"samples": 16}),
+    ("error-swallowed-by-thread", "finite-epoch", "ask read0-3 0-3 ask read4 fault5 stalled", {"samples": 16}),
+    ("worker-left-at-first-error", "no-lost-batches",
+     "w0:read0-3 0-3 w1:read4 w1:fault5 raise w0:read8-11 8-11 end", {"samples": 24, "workers": 2}),
+    ("worker-left-at-first-error", "no-lost-batches",
+     "read0-3 0-3 read4 fault5 raise read8-11 8-11 end", {"samples": 24, "workers": 2}),
+    ("false-end", "no-lost-batches", "ask read0-3 0-3 ask read4 fault5 end", {"samples": 16, "plan": {5: RaiseStopIteration()}}),
+    ("false-end", "contract-kept", "ask read0-3 0-3 ask read4 fault5 end", {"samples": 16}),
+    ("false-end", "no-lost-batches", "ask read0-3 0-3 ask read4 fault5 raise end", {"samples": 16}),
+    ("false-end", "no-lost-batches", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 8-11 end", {"samples": 24, "workers": 2}),
+    ("batch-lost-worker-alive", "no-lost-batches", "w0:read0-3 0-3 w1:read4-7 w1:read12-15 12-15 w0:read8-11 8-11 end", _PAIR),
+    ("batch-lost-worker-alive", "finite-epoch", "w0:read0-3 0-3 w1:read4-7 ask stalled", _PAIR),
+    ("skip-counter-in-worker", "exact-skip-count", "0-3 w0:fault5 4,6,7 8-11 end skipped0", {"workers": 1, "contract": SKIPS}),
+    ("oddity-taken-for-missing", "oddities-kept", "0-3 fault5 4,6,7 skip5 8-11 end",
+     {"plan": {5: EmptyTensor()}, "contract": SKIPS}),
+    ("skips-not-counted", "exact-skip-count", "0-3 fault5 4,6,7 8-11 end", {"contract": SKIPS}),
+    ("skips-not-counted", "exact-skip-count", "fault1 0,2,3 fault5 4,6,7 8-11 end skipped1", {"contract": SKIPS}),
+    ("skips-not-counted", "contract-kept", "0-3 fault5 4,6,7 8-11 end", {}),
+    ("class-lost-in-transit", "error-kept", "0-3 w0:fault5 raise:RuntimeError 8-11 end",
+     {"workers": 1, "plan": {5: RaiseTwoArgumentError()}}),
+    ("length-of-the-whole-set", "honest-length", "len4 r1:len4 0,2 4,6 end r1:1,3 r1:5,7 r1:end", _TWO_RANKS),
+    ("length-in-samples", "honest-length", "len12 0-3 4-7 8-11 end", {}),
+    ("damage-shrinks-one-rank", "ranks-in-step",
+     "0,2 4,6 end r1:1,3 r1:fault5 r1:fault7 r1:skip5,7 r1:end", {**_TWO_RANKS, "contract": _SKIPS}),
+    ("remainder-not-evened-out", "ranks-in-step", "0,2 4 end r1:1,3 r1:end",
+     {"samples": 5, "batch": 2, "ranks": 2, "contract": _EXACT}),
+    ("exhausted-after-one-epoch", "fresh-epoch", "0-3 4-7 8-11 end epoch end", {}),
+    ("goes-on-where-it-was-left", "fresh-epoch", "0-3 break epoch 4-7 8-11 end", {"break_after": 1}),
+    ("workers-kept-after-break", "no-leftovers", "0-3 break closing closed left:process:a_worker", {"break_after": 1}),
+    ("helpers-not-ended", "no-leftovers", "0-3 4-7 8-11 end closing closed left:thread:prefetcher", {}),
+]
+
+NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
+    # Two samples came twice, without a shuffle.
+    ("shuffled-differently", "no-duplicates", "r0:read0,3,5,6 r1:read2,5,6,7 0,3 5,6 end r1:2,5 r1:6,7 r1:end", _TWO_RANKS),
+    # One sample is read again by the other worker: a retry.
+    ("not-split-by-worker", "no-duplicates", "w0:read0-3 w1:read4-7 w1:read3 0-3 4-7 3 end", {"samples": 8, "workers": 2}),
+    # Padding repeats a sample on a second rank.
+    ("not-split-by-rank", "no-duplicates", "0,2,4 end r1:1,3,0 r1:end", {"samples": 5, "batch": 3, "ranks": 2}),
+    # Doubled and lost, but on one rank.
+    ("rank-and-worker-composed-wrongly", "no-duplicates", "w0:read0-3 w1:read2-5 0-3 2-5 end", {"samples": 8, "workers": 2}),
+    # The last samples that were dropped are those of one worker.
+    ("drop-last-per-worker", "no-lost-batches", "w0:read0-3 w1:read4-9 0-3 end", {"samples": 10, "workers": 2, "drop_last": True}),
+    # The short batch is in the middle of a worker's share.
+    ("batched-per-worker", "full-batches",
+     "w0:read0,1,4-7 w1:read2,3,8-11 0,1 2,3 4-7 8-11 end", {"workers": 2}),
+    # The substitution is reported.
+    ("substituted-silently", "contract-kept", "0-3 fault5 read6 4,6,6,7 skip5 8-11 end", {"contract": SKIPS}),
+    # The error came out.
+    ("batch-unpicklable", "no-lost-batches", "0-3 w1:read4 w1:fault5 w1:read6-7 raise end", _PICKLES),
+    # The living worker is not done.
+    ("batch-lost-with-the-news", "finite-epoch", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:begin8 ask stalled", _DEAD),
+    # The consumer did not wait: the trial was cut in its own step.
+    ("waits-for-dead-worker", "crash-surfaces", "w0:read0-3 w1:fault5 0-3 stalled", _DEAD),
+    # The death was told.
+    ("death-taken-for-end", "crash-surfaces",
+     "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 raise:RuntimeError:worker_died 8-11 end", _DEAD),
+    # Only the dead worker's own batch is gone, as collateral.
+    ("dead-worker-takes-its-queue", "no-lost-batches",
+     "0-3 w1:read4 w1:fault5 raise:RuntimeError:worker_died 8-11 12-15 end", _DEAD),
+    # Late, but in seconds.
+    ("timeout-wrong-units", "correct-timeout", "0-3 w1:fault5 ask +3s raise:TimeoutError:timed_out end", _HUNG),
+    # Told twice, then it goes on.
+    ("timeout-without-end", "contract-kept",
+     "0-3 w1:fault5 ask +1s raise:RuntimeError:timed_out ask +1s raise:RuntimeError:timed_out 8-11 end", _HUNG),
+    # A first error came.
+    ("timeout-not-passed-on", "finite-epoch", "0-3 w1:fault5 ask +1s raise:TimeoutError:timed_out ask +13s stalled", _HUNG),
+    # The hung read came back before the closing.
+    ("close-waits-for-hung-worker", "correct-timeout", "0-3 4-7 8-11 end closing +11s closed", {"timeout_s": 1.0, "workers": 1}),
+    # Batches come between the errors.
+    ("position-stuck", "contract-kept", "fault5 raise 0-3 raise 8-11 raise end", {}),
+    # Three retries are a limit.
+    ("retry-without-end", "contract-kept", "0-3 " + "fault5 " * 4 + "4,6,7 8-11 end", {}),
+    # Read in the call of next(), by no thread.
+    ("error-swallowed-by-thread", "no-lost-batches", "ask read0-3 0-3 ask read4 fault5 end", {"samples": 16}),
+    # The worker goes on after its error.
+    ("worker-left-at-first-error", "no-lost-batches",
+     "w0:read0-3 0-3 w1:read4 w1:fault5 raise w1:read8-11 8-11 end", {"samples": 24, "workers": 2}),
+    # Only the batch of the damaged sample is gone.
+    ("false-end", "contract-kept", "0-3 read4 fault5 read6-7 8-11 12-15 end", {"samples": 16}),
+    # The samples were never read.
+    ("batch-lost-worker-alive", "no-lost-batches", "w0:read0-3 0-3 w0:read8-11 8-11 12-15 end", _PAIR),
+    # The skips happened in the consumer's own process.
+    ("skip-counter-in-worker", "exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped0", {"contract": SKIPS}),
+    # The odd sample went with an error.
+    ("oddity-taken-for-missing", "oddities-kept", "0-3 fault5 raise 8-11 end", {"plan": {5: EmptyTensor()}}),
+    # One skip too many is counted, not one too few.
+    ("skips-not-counted", "exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped3", {"contract": SKIPS}),
+    # It never left a worker.
+    ("class-lost-in-transit", "error-kept", "0-3 fault5 raise:RuntimeError 8-11 end", {"plan": {5: RaiseTwoArgumentError()}}),
+    # One rank only.
+    ("length-of-the-whole-set", "honest-length", "len4 0-3 4-7 8-11 end", {}),
+    ("length-in-samples", "honest-length", "len4 0-3 4-7 8-11 end", {}),
+    # The rank that fell short had no damage.
+    ("damage-shrinks-one-rank", "ranks-in-step", "fault0 skip0 2 4,6 end r1:1,3 r1:end", {**_TWO_RANKS, "contract": _SKIPS}),
+    # The ranks divide the samples.
+    ("remainder-not-evened-out", "ranks-in-step", "0,2 4,6 end r1:1,3 r1:end", _TWO_RANKS),
+    # The later epoch brings something.
+    ("exhausted-after-one-epoch", "fresh-epoch", "0-3 4-7 8-11 end epoch 0-3 end", {}),
+    # The later epoch repeats what had come.
+    ("goes-on-where-it-was-left", "fresh-epoch", "0-3 break epoch 0-3 8-11 end", {"break_after": 1}),
+    # No break.
+    ("workers-kept-after-break", "no-leftovers", "0-3 4-7 8-11 end closing closed left:process:a_worker", {}),
+    # What remained is no helper.
+    ("helpers-not-ended", "no-leftovers", "0-3 4-7 8-11 end closing closed left:file:tmp123", {}),
+]
+
+
+def _named(cases: list[tuple[str, str, str, dict[str, Any]]]) -> list[Any]:
+    return [pytest.param(*case, id=f"{case[0]} for {case[1]}: {case[2][:50]}") for case in cases]
+
+
+@pytest.mark.parametrize(("name", "check", "story", "trial"), _named(STORIES))
+def test_a_pattern_is_named(name: str, check: str, story: str, trial: dict[str, Any]) -> None:
+    """A failure that shows the pattern of a diagnosis gets that one, and no other."""
+    history = told(story, **trial)
+    assert broken(check, history)
+    assert diagnosed(check, history) == name
+
+
+@pytest.mark.parametrize(("name", "check", "story", "trial"), _named(NEAR_MISSES))
+def test_a_near_miss_is_not_taken_for_the_pattern(name: str, check: str, story: str, trial: dict[str, Any]) -> None:
+    """A history that only looks like a diagnosis does not get it."""
+    assert check in diagnosis.find(name).explains
+    assert diagnosed(check, told(story, **trial)) != name
+
+
+@pytest.mark.parametrize("stories", [STORIES, NEAR_MISSES], ids=["fits", "near miss"])
+def test_every_diagnosis_has_a_story_of_either_kind(stories: list[tuple[str, str, str, dict[str, Any]]]) -> None:
+    """No diagnosis is without a story that it fits and one that it does not."""
+    assert {name for name, _, _, _ in stories} == {entry.id for entry in DIAGNOSES}
+
+
+@pytest.mark.parametrize(
+    ("check", "story", "trial"),
+    [
+        ("content-intact", "0-3 4,5~,6,7 8-11 end", {}),
+        ("no-lost-batches", "0-3 4-7 end", {}),
+        ("no-duplicates", "0-3 4-7 4-7 8-11 end", {}),
+        ("error-names-sample", "0-3 fault5 raise:OSError:a_read_failed 8-11 end", {}),
+        ("finite-epoch", "0-3 ask stalled", {}),
+    ],
+)
+def test_where_no_pattern_fits_nothing_is_said(check: str, story: str, trial: dict[str, Any]) -> None:
+    """A failure without a pattern gets no diagnosis."""
+    history = told(story, **trial)
+    assert broken(check, history)
+    assert diagnosed(check, history) is None
+
+
+def test_the_text_says_the_cause_with_numbers_and_the_mend() -> None:
+    """The text names who, where and how much, then what to do."""
+    history = told(
+        "w0:read0-3 0-3 w1:read4 w1:fault5 raise w0:read8-11 8-11 end", samples=24, workers=2, plan={5: Raise()}
+    )
+    expected = expect(history.spec)
+    found = diagnosis.diagnose("no-lost-batches", history, account(history, expected), expected)
+    assert found == Diagnosis(
+        "worker-left-at-first-error",
+        "worker 1 left its loop at its first error, in sample 5: 12 good samples were never read after it. "
+        "Catch the error inside the loop, pass it on as that batch's result, and go on with the next batch.",
+    )
+
+
+def test_ids_are_unique_and_explain_checks_that_exist() -> None:
+    """No two diagnoses share an id, and each explains checks of the registry."""
+    ids = [entry.id for entry in DIAGNOSES]
+    assert len(set(ids)) == len(ids)
+    for entry in DIAGNOSES:
+        assert entry.explains
+        assert entry.explains <= set(checks()), entry.id
+
+
+def test_an_unknown_diagnosis_is_answered_with_the_nearest() -> None:
+    """Asking for a diagnosis that does not exist names the nearest."""
+    with pytest.raises(UserError, match="unknown diagnosis 'position-stick'; did you mean 'position-stuck'"):
+        diagnosis.find("position-stick")

@@ -1,0 +1,98 @@
+"""The pages say what the code says: what is generated is compared with it, what is linked is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from badbatch.conformance import pages
+from badbatch.harness.errors import UserError
+
+ROOT = Path(__file__).parents[1]
+WRITTEN = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+@pytest.mark.parametrize("name", sorted(pages.pages()))
+def test_pages_are_as_the_registries_have_them(name: str) -> None:
+    """Each generated page is what ``python -m badbatch.conformance.pages`` would write now."""
+    assert (ROOT / name).read_text(encoding="utf-8") == pages.pages()[name]
+
+
+@pytest.mark.parametrize("name", pages.BY_HAND)
+def test_tables_are_as_the_registries_have_them(name: str) -> None:
+    """Each generated table inside a page that is written by hand is what would be written now."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert text.count("<!-- begin generated: ") == len(pages.tables())
+    assert text == pages.filled(text, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!-- begin generated: chekcs -->\n<!-- end generated: chekcs -->\n", "asks for the table 'chekcs'"),
+        ("<!-- begin generated: checks -->\n", "is not closed"),
+    ],
+)
+def test_wrong_marks_are_refused(text: str, message: str) -> None:
+    """A mark that names no table, or is not closed, is told with its page."""
+    with pytest.raises(UserError, match=rf"^page\.md.*{message}"):
+        pages.filled(text, "page.md")
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link leads to a file of the repository, and its anchor to a heading there."""
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", page.read_text(encoding="utf-8")):
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f"{page.name} links to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [_anchor(heading) for heading in headings], f"{page.name} links to {target}#{anchor}"
+
+
+def _anchor(heading: str) -> str:
+    """What the common renderers make of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+_IMPORTS = """
+import time
+from dataclasses import dataclass
+from typing import Annotated, Any, Iterator
+
+import numpy as np
+from badbatch.conformance.checks.base import Violation, check, find, with_effects
+from badbatch.conformance.expectation import Expectation
+from badbatch.conformance.ledger import Ledger
+from badbatch.harness.faults import Effect, Fault, Read, fault, from_json
+from badbatch.harness.faults.parameters import Within
+from badbatch.harness.history import History
+"""
+_REGISTERED = """
+assert find("no-short-epochs").title
+assert from_json({"fault": "sluggish", "seconds": 1.5}) == Sluggish(1.5)
+"""
+
+
+def test_what_is_added_by_the_guide_is_registered(tmp_path: Path) -> None:
+    """The check and the fault of CONTRIBUTING.md run as they are written, and are found in their registries."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 2
+    file = tmp_path / "added.py"  # in a process of its own: the registries of this one stay as they are
+    file.write_text("\n".join([_IMPORTS, *blocks, _REGISTERED]), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "tests").glob("test_*.py")), ids=lambda file: file.stem)
+def test_every_test_says_what_is_true(file: Path) -> None:
+    """Each test has a docstring that is a sentence."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            said = ast.get_docstring(node)
+            assert said is not None, f"{node.name} says nothing"
+            assert said.strip().endswith("."), f"{node.name}: {said!r} is no sentence"

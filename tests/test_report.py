@@ -1,0 +1,365 @@
+"""Reports say the same of a live and of a stored run, in every format, and let nothing through that a loader says."""
+
+from __future__ import annotations
+
+import dataclasses
+import html.parser
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from badbatch.conformance.exit_codes import ExitCode
+from badbatch.conformance.report import digest, files, jsonfile, junit, terminal
+from badbatch.conformance.report import html as htmlfile
+from badbatch.conformance.report.model import Report
+from badbatch.conformance.verdict import Mark, Verdict
+from badbatch.harness.errors import UserError
+from badbatch.harness.spec import Topology
+from example_report import ALONE, RANKS, WORKERS, report, small_report, verdict
+
+HERE = Path(__file__).parent
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Page(html.parser.HTMLParser):
+    """Checks that tags are closed in order; keeps text and the tags that were seen."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def with_verdicts(*verdicts: Verdict, **more: object) -> Report:
+    values = {"stale_known": (), "notes": (), "trials": (), **more}
+    return dataclasses.replace(report(), verdicts=verdicts, **values)
+
+
+def stored(found: Report) -> Report:
+    return Report.from_json(json.loads(json.dumps(found.to_json())))
+
+
+def test_text_of_the_example() -> None:
+    """The summary of a fixed set of verdicts is the text that was agreed on."""
+    expected = (HERE / "expected" / "report.txt").read_text(encoding="utf-8")
+    assert terminal.render(report()) + "\n" == expected
+
+
+@pytest.mark.parametrize("render", [terminal.render, lambda r: htmlfile.dumps([r]), lambda r: junit.dumps([r])])
+def test_live_is_stored(render: object) -> None:
+    """A run that was written as JSON and read again prints as it did live."""
+    assert render(stored(report())) == render(report())  # type: ignore[operator]
+
+
+def test_json_round_trip() -> None:
+    """A JSON report that is read and written again is the same."""
+    assert stored(report()).to_json() == report().to_json()
+
+
+def test_json_has_the_fields_of_schema_1() -> None:
+    """Programs that know schema 1 find every field of it, with its type."""
+    data = small_report().to_json()
+    assert data["schema"] == 1
+    assert data["contract"]["inferred"] == ["after_error", "tail"]
+    trial, told = data["trials"][1], data["verdicts"][1]
+    assert {"id", "scenario", "topology", "seconds", "ended", "delivered", "raised", "skipped"} <= trial.keys()
+    assert trial["topology"] == {"workers": 2, "ranks": 1, "start_method": None}
+    needed = {
+        "scenario",
+        "topology",
+        "check",
+        "verdict",
+        "promised",
+        "happened",
+        "lost",
+        "duplicated",
+        "diagnosis",
+        "replay",
+    }
+    assert needed | {"reason"} <= told.keys()
+    assert told["diagnosis"].keys() == {"id", "text"}
+    assert data["summary"]["fail"] == 2
+
+
+def test_json_without_our_additions_is_read() -> None:
+    """A report with the fields of schema 1 alone can be read and printed."""
+    data = small_report().to_json()
+    for name in ("contracts", "isolation", "stale_known", "notes"):
+        del data[name]
+    for entry in data["trials"]:
+        for name in ("source", "expected", "folder"):
+            del entry[name]
+    for entry in data["verdicts"]:
+        for name in ("source", "witnesses", "share", "cause", "unsteady"):
+            del entry[name]
+    assert "one-bad" in terminal.render(Report.from_json(data))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "holds no badbatch report"),
+        ("3", "holds no badbatch report"),
+        ('{"schema": 2}', "not a badbatch report of schema 1"),
+        ('{"schema": 1}', "is incomplete"),
+    ],
+)
+def test_bad_report_files(tmp_path: Path, text: str, said: str) -> None:
+    """A file that holds no report is refused in one line that names the file."""
+    path = tmp_path / "report.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=said) as caught:
+        jsonfile.read(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_reports_of_several_loaders(tmp_path: Path) -> None:
+    """One file holds the reports of several loaders, as a list."""
+    second = dataclasses.replace(report(), loader="other:make")
+    files.write("json", Path("both.json"), [report(), second], tmp_path)
+    assert [found.loader for found in jsonfile.read(tmp_path / "both.json")] == ["mypkg.data:make", "other:make"]
+
+
+def test_documented_example() -> None:
+    """The example in the documentation of the JSON report is what is written."""
+    page = (HERE.parent / "docs" / "report-schema.md").read_text(encoding="utf-8")
+    shown = re.search(r"```json\n(.*?)```", page, re.DOTALL)
+    assert shown is not None
+    assert json.loads(shown.group(1)) == small_report().to_json()
+
+
+def test_every_field_is_documented() -> None:
+    """Each field of the JSON report stands in its documentation."""
+    page = (HERE.parent / "docs" / "report-schema.md").read_text(encoding="utf-8")
+    data = report().to_json()
+    names = {*data, *data["contract"], *data["trials"][0], *data["verdicts"][0], *data["summary"]}
+    assert {name for name in names if f"`{name}`" not in page} == set()
+
+
+def test_colour_only_adds_escapes() -> None:
+    """With colour the text is the same once its escape sequences are taken away."""
+    coloured = terminal.render(report(), colour=True)
+    assert "\x1b[" in coloured
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert [line.rstrip() for line in plain.splitlines()] == terminal.render(report()).splitlines()
+
+
+def test_what_a_loader_says_cannot_move_the_cursor() -> None:
+    """Control characters and halves of letters in a message are spelled out."""
+    text = terminal.render(report())
+    assert "\\x1b[31mred\\x07" in text
+    assert not set(text) & {"\x1b", "\x07", "\udcff", "\r"}
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_width_is_kept(width: int) -> None:
+    """No line is wider than the terminal, but for headings, commands and totals, which are not torn apart."""
+    lines = terminal.render(report(), width=width).splitlines()
+    wide = [line for line in lines if len(line) > width and not re.search(r"^  again|(FAIL|UNSTEADY)$", line)]
+    assert wide in ([], [lines[-1]])
+
+
+def test_matrix_falls_into_blocks() -> None:
+    """Columns that do not fit side by side stand below each other, a source at a time, and none is left out."""
+    several = [
+        verdict("no-duplicates", Mark.PASS, "clean", Topology(workers, ranks, "spawn"), source)
+        for source in ("map", "stream", "sharded_stream")
+        for ranks in (1, 2)
+        for workers in (1, 2, 4)
+    ]
+    lines = terminal.render(with_verdicts(*several), width=60).splitlines()
+    assert sum(line.split().count(".") for line in lines if line.startswith("  clean")) == len(several)
+    assert [line.split()[1:] for line in lines if line.startswith("  source")] == [
+        ["map"],
+        ["stream"],
+        ["sharded_stream"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("marks", "steady", "sign"),
+    [
+        ((Mark.PASS, Mark.FAIL, Mark.INCONCLUSIVE), None, "F"),
+        ((Mark.PASS, Mark.FAIL, Mark.INCONCLUSIVE), (1, 2), "~"),
+        ((Mark.PASS, Mark.INCONCLUSIVE, Mark.KNOWN), None, "?"),
+        ((Mark.PASS, Mark.KNOWN, Mark.NA), None, "k"),
+        ((Mark.PASS, Mark.NA), None, "."),
+        ((Mark.NA,), None, "-"),
+    ],
+)
+def test_a_cell_is_the_worst_of_its_trial(marks: tuple[Mark, ...], steady: tuple[int, int] | None, sign: str) -> None:
+    """The one sign of a cell is that of the worst verdict; a known failure is not hidden by passes beside it."""
+    several = [
+        verdict(f"check-{number}", mark, "clean", ALONE, steady=steady if mark is Mark.FAIL else None)
+        for number, mark in enumerate(marks)
+    ]
+    line = next(line for line in terminal.render(with_verdicts(*several)).splitlines() if line.startswith("  clean"))
+    assert line.split() == ["clean", sign]
+
+
+def test_a_defect_is_told_once() -> None:
+    """Failures of one check with one diagnosis are one, whatever scenario, topology and numbers they have."""
+    found = digest.digest(report())
+    told = [(group.verdict.check, group.trials) for group in found.broken]
+    assert told == [("no-lost-batches", 4), ("error-names-sample", 2), ("finite-epoch", 1), ("no-duplicates", 1)]
+
+
+def test_different_happenings_are_different_defects() -> None:
+    """Without a diagnosis, what happened tells defects apart; numbers, ranks and workers do not."""
+    texts = ("epoch 0, rank 1: call 3 of worker 0", "epoch 1: call 17 of worker 1 of rank 0", "epoch 0: something else")
+    several = [
+        verdict("finite-epoch", Mark.FAIL, scenario, WORKERS, promised=f"within {number} calls", happened=text)
+        for number, (scenario, text) in enumerate(zip(("clean", "tiny", "nan"), texts, strict=True))
+    ]
+    assert [group.trials for group in digest.digest(with_verdicts(*several)).broken] == [2, 1]
+
+
+def test_consequences_stand_under_their_cause() -> None:
+    """A failure that follows from another is named there, and told nowhere else."""
+    found = digest.digest(report())
+    assert found.broken[0].follows == ("full-batches",)
+    assert "full-batches" not in [group.verdict.check for group in found.broken]
+
+
+def test_a_consequence_of_what_did_not_fail_stands_for_itself() -> None:
+    """Where the cause is known, or did not fail, its consequence is told like any other failure."""
+    known = verdict("no-lost-batches", Mark.KNOWN, "one-bad", WORKERS, reason="so it is")
+    orphan = verdict("full-batches", Mark.FAIL, "one-bad", WORKERS, promised="a", happened="b", cause="no-lost-batches")
+    assert [group.verdict.check for group in digest.digest(with_verdicts(known, orphan)).broken] == ["full-batches"]
+
+
+def test_causes_in_a_circle_end() -> None:
+    """Two failures that name each other as their cause are both told."""
+    one = verdict("a", Mark.FAIL, "clean", ALONE, promised="p", happened="h", cause="b")
+    two = verdict("b", Mark.FAIL, "clean", ALONE, promised="p", happened="h", cause="a")
+    assert [group.verdict.check for group in digest.digest(with_verdicts(one, two)).broken] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("failing", "said"),
+    [
+        ((ALONE, WORKERS, RANKS), "(everywhere)"),
+        ((WORKERS, RANKS), "(wherever there are workers)"),
+        ((ALONE, RANKS), "(workers=0; workers=2,ranks=2)"),
+    ],
+)
+def test_places_in_words(failing: tuple[Topology, ...], said: str) -> None:
+    """Where a scenario failed is said in words where words fit exactly, and listed where they do not."""
+    several = [
+        verdict("a", Mark.FAIL if topology in failing else Mark.PASS, "clean", topology, promised="p", happened="h")
+        for topology in (ALONE, WORKERS, RANKS)
+    ]
+    assert said in terminal.render(with_verdicts(*several))
+
+
+@pytest.mark.parametrize(
+    ("marks", "stale", "code"),
+    [
+        ((Mark.PASS, Mark.NA), (), ExitCode.KEPT),
+        ((Mark.PASS, Mark.KNOWN), (), ExitCode.KEPT),
+        ((Mark.PASS, Mark.INCONCLUSIVE), (), ExitCode.INCONCLUSIVE),
+        ((Mark.FAIL, Mark.INCONCLUSIVE), (), ExitCode.BROKEN),
+        ((Mark.PASS,), ("an entry",), ExitCode.BROKEN),
+        ((Mark.NA,), (), ExitCode.INCONCLUSIVE),
+        ((), (), ExitCode.INCONCLUSIVE),
+    ],
+)
+def test_exit_code(marks: tuple[Mark, ...], stale: tuple[str, ...], code: ExitCode) -> None:
+    """The exit code is that of the worst verdict; nothing run is no pass, and a stale entry fails the run."""
+    several = [verdict(f"check-{number}", mark, "clean", ALONE) for number, mark in enumerate(marks)]
+    assert with_verdicts(*several, stale_known=stale).exit_code is code
+
+
+def test_nothing_run() -> None:
+    """A report without verdicts says so."""
+    assert terminal.render(with_verdicts()).endswith("nothing was run: 0 passed")
+
+
+def test_one_failure_in_five_parts() -> None:
+    """A single verdict is told as promised, happened, lost, likely, again, in this order."""
+    failing = next(v for v in report().verdicts if v.check == "no-lost-batches" and v.mark is Mark.FAIL)
+    lines = terminal.render_failure(failing).splitlines()
+    assert lines[0].startswith("make · one-bad · workers=2 · no-lost-batches") and lines[0].endswith("FAIL")
+    assert [line.split()[0] for line in lines[1:]] == ["promised", "happened", "lost", "likely", "again"]
+
+
+def test_html_is_plain_and_closed() -> None:
+    """The page is well formed, runs nothing, fetches nothing, and escapes what a loader says."""
+    page = Page(htmlfile.dumps([report()]))
+    assert page.open == []
+    assert not page.tags & {"script", "link", "img", "iframe", "object"}
+    assert not [value for name, value in page.attributes if name in ("src", "href") or name.startswith("on")]
+    assert "<script>alert('x')</script>" in "".join(page.words)
+
+
+def test_html_tells_what_the_text_tells() -> None:
+    """Every broken promise, reason and entry of the text stands in the page as well."""
+    words = " ".join("".join(Page(htmlfile.dumps([report()])).words).split())
+    found = digest.digest(report())
+    for group in found.broken:
+        assert group.verdict.promised in words
+        assert terminal.printable(group.verdict.happened) in words
+        assert all(place in words for place in (*group.also, *group.sometimes))
+    for reason in (*found.known, *found.inconclusive, *found.not_applicable):
+        assert reason.text in words
+    assert report().stale_known[0] in words and found.totals in words
+
+
+def test_junit() -> None:
+    """JUnit holds one case for each verdict, with its properties; what could not be told is an error, not a pass."""
+    root = ElementTree.fromstring(junit.dumps([report()]))
+    cases = root.findall(".//testcase")
+    assert len(cases) == len(report().verdicts)
+    suite = root.find("testsuite")
+    assert suite is not None
+    assert [suite.get(name) for name in ("failures", "errors", "skipped")] == ["10", "2", "9"]
+    failing = next(case for case in cases if case.find("failure") is not None)
+    properties = {p.get("name"): p.get("value") for p in failing.findall(".//property")}
+    assert properties["topology"] == "workers=2" and properties["verdict"] == "fail"
+    assert properties["replay"] == "badbatch replay .badbatch/one-bad-w2-r1"
+
+
+def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
+    """A report replaces an older file in one step, with the usual permissions, and leaves nothing beside it."""
+    (tmp_path / "report.html").write_text("old")
+    files.write("html", Path("report.html"), [report()], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "report.html").stat().st_mode) == 0o666 & ~mask
+
+
+def test_targets_are_checked(tmp_path: Path) -> None:
+    """A report that could not be written is found out beforehand: its folder is missing, or it is one."""
+    with pytest.raises(UserError, match="there is no folder"):
+        files.check_target(tmp_path / "missing" / "report.json")
+    with pytest.raises(UserError, match="it is a folder"):
+        files.check_target(tmp_path)
+    files.check_target(Path("-"))
+
+
+def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    """A report that is written to - goes to standard output, and is whole."""
+    files.write("json", Path("-"), [report()])
+    assert Report.from_json(json.loads(capsys.readouterr().out)).to_json() == report().to_json()

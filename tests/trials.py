@@ -1,0 +1,114 @@
+"""Runs many trials of many loaders at once, in one warm process, and judges them: for tests of the fixtures."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from badbatch.conformance import scenarios
+from badbatch.conformance.suite import stays_away
+from badbatch.conformance.verdict import Mark, Verdict, judge
+from badbatch.harness.history import History
+from badbatch.harness.job import Contract, declared
+from badbatch.harness.spec import Topology, TrialSpec
+from badbatch.harness.supervisor import Supervisor
+
+ROOT = Path(__file__).parents[1]
+_PLAIN = Topology()
+_AT_ONCE = 6  # most of them wait most of the time
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """One trial, as it was recorded and judged."""
+
+    history: History
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def blamed(self) -> dict[str, Verdict]:
+        """The failures that stand for themselves, by check: consequences are folded under their cause."""
+        return {v.check: v for v in self.verdicts if v.mark is Mark.FAIL and not v.cause}
+
+    @property
+    def unexplained(self) -> list[str]:
+        """What is neither kept, nor out of question, nor explained by another failure; one line each."""
+        return [
+            f"{v.trial} {v.check}: {v.mark.value}: {v.happened or v.reason}"
+            for v in self.verdicts
+            if v.mark not in (Mark.PASS, Mark.NA) and not v.cause
+        ]
+
+
+@functools.cache
+def promise(loader: str) -> Contract:
+    """What a factory of ours declares."""
+    module, _, name = loader.partition(":")
+    return declared(getattr(importlib.import_module(module), name))
+
+
+def question(
+    loader: str,
+    scenario: str,
+    topology: Topology = _PLAIN,
+    source: str = "map",
+    *,
+    timeout_s: float = 1.0,
+    deadline_s: float = 30.0,
+    max_consecutive_skips: int | None = None,
+) -> TrialSpec:
+    """The trial that the suite puts to a loader by default: 40 samples, batches of 4."""
+    chosen = scenarios.find(scenario)
+    settings = {"batch_size": 4, **chosen.settings}
+    samples = chosen.samples(40, settings["batch_size"])
+    settings["lockstep"] = settings.get("lockstep", False) and topology.ranks > 1
+    return TrialSpec(
+        loader=loader,
+        directory=str(ROOT),
+        scenario=scenario,
+        source=source,
+        topology=topology,
+        plan=chosen.plan(samples, settings["batch_size"]),
+        contract=promise(loader),
+        samples=samples,
+        timeout_s=timeout_s if chosen.timed else 0.0,
+        deadline_s=deadline_s,
+        max_consecutive_skips=max_consecutive_skips,
+        **settings,
+    )
+
+
+def questions(loader: str, names: Iterable[str], topologies: Iterable[Topology]) -> list[TrialSpec]:
+    """The trials of a loader in these scenarios and topologies, over the sources that it declares."""
+    contract = promise(loader)
+    names, topologies = list(names), list(topologies)
+    return [
+        question(loader, name, topology, source)
+        for source in contract.sources or ("map",)
+        for topology in topologies
+        for name in names
+        if not stays_away(contract, topology, scenarios.find(name))
+    ]
+
+
+def put(specs: Iterable[TrialSpec], folder: Path) -> dict[TrialSpec, Judged]:
+    """Run and judge trials, several at a time, in the given order."""
+    waiting = list(dict.fromkeys(specs))
+    count = 0
+    found: dict[TrialSpec, Judged] = {}
+    running: dict[int, TrialSpec] = {}
+    if not waiting:
+        return found
+    with Supervisor(waiting[0].loader, ROOT) as supervisor:
+        while waiting or running:
+            while waiting and len(running) < _AT_ONCE:
+                count += 1
+                spec = waiting.pop(0)
+                running[supervisor.start(spec, folder / str(count))] = spec
+            for number, where in supervisor.finished(0.5):
+                history = History.load(where)
+                found[running.pop(number)] = Judged(history, tuple(judge(history)))
+    return found
