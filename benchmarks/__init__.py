@@ -1,0 +1,1 @@
+"""What badbatch costs, as ratios that are measured in one run: ``python -m benchmarks``."""

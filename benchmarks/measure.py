@@ -1,0 +1,43 @@
+"""One measured figure, and how it is shown."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A figure beside its aim."""
+
+    what: str
+    value: float
+    unit: str
+    """What stands behind the value: ``times``, ``µs a sample``."""
+    aim: float
+    more_is_better: bool
+    parts: str
+    """The measurements that it was made from, so that a surprising one can be understood."""
+
+    @property
+    def reached(self) -> bool:
+        """Whether it is at least as good as its aim."""
+        return self.value >= self.aim if self.more_is_better else self.value <= self.aim
+
+    def __str__(self) -> str:
+        bound = "at least" if self.more_is_better else "at most"
+        sign = "reached" if self.reached else "missed"
+        return f"{self.what:<58}{self.value:>9.3g} {self.unit:<16} aim: {bound} {self.aim:g}  {sign}\n    {self.parts}"
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """How long a call takes."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def quickest(action: Callable[[], object], times: int) -> float:
+    """The shortest of several calls, in seconds: whatever else the machine does only adds."""
+    return min(seconds(action) for _ in range(times))
