@@ -16,14 +16,12 @@ from .measure import Figure, quickest
 
 _SAMPLES = 40_000
 _BATCH = 64
-_TIMES = 5
+_ROUNDS = 5
 
 
 def figures() -> Iterator[Figure]:
     """The record alone, then with the look at what arrives."""
-    bare = quickest(lambda: _bare(_loader(Numbers(_SAMPLES))), _TIMES)
-    recorded = quickest(_recorded, _TIMES)
-    checked = quickest(lambda: _recorded(FaultPlan()), _TIMES)
+    bare, recorded, checked = quickest(_bare, _recorded, lambda: _recorded(FaultPlan()), rounds=_ROUNDS)
     parts = f"bare loop {bare / _SAMPLES * 1e6:.1f} µs a sample, recorded {recorded / _SAMPLES * 1e6:.1f} µs"
     yield Figure("the record, over the bare loop", (recorded - bare) / _SAMPLES * 1e6, "µs a sample", 5, False, parts)
     yield Figure(
@@ -40,8 +38,8 @@ def _loader(dataset: Any) -> DataLoader[Any]:
     return DataLoader(dataset, batch_size=_BATCH)
 
 
-def _bare(loader: DataLoader[Any]) -> None:
-    for _ in loader:
+def _bare() -> None:
+    for _ in _loader(Numbers(_SAMPLES)):
         continue
 
 

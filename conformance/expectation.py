@@ -20,6 +20,7 @@ class Owed(enum.IntEnum):
     GOOD = 0  # it must arrive, as it was written
     DAMAGED = 1  # it must not arrive as good; how it is told is the contract's affair
     EITHER = 2  # it may arrive as it was written, or be treated as damaged, but must be one of the two
+    ABSENT = 3  # nothing of it is left: who lists what is there never learns of it, who has an index must tell
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,11 @@ class Expectation:
     def owed(self) -> npt.NDArray[np.uint8]:
         """For each sample an :class:`Owed`."""
         owed = np.full(self.spec.samples, Owed.GOOD, np.uint8)
+        if self.spec.stored is not None:
+            for sample, state in self.spec.stored.states:
+                owed[sample] = _OWED_ON_DISK[state]
+            owed[self.lethal] = Owed.DAMAGED  # whatever decoders say of it that are not of the trial
+            return owed
         for sample, fault in self.spec.plan.items():
             if sample < self.spec.samples:
                 owed[sample] = Owed.EITHER if fault.may_recover else _OWED[fault.effect]
@@ -44,6 +50,10 @@ class Expectation:
     @functools.cached_property
     def odd(self) -> npt.NDArray[np.bool_]:
         """The legal oddities: good samples that a careless loader takes for damaged."""
+        if self.spec.stored is not None:
+            chosen = np.zeros(self.spec.samples, np.bool_)
+            chosen[list(self.spec.stored.with_state("odd"))] = True
+            return chosen
         return self._with_effect(Effect.LEGAL)
 
     @functools.cached_property
@@ -71,10 +81,55 @@ class Expectation:
         return chosen
 
     @property
+    def absent(self) -> npt.NDArray[np.bool_]:
+        """Samples of which nothing is left."""
+        chosen: npt.NDArray[np.bool_] = self.owed == Owed.ABSENT
+        return chosen
+
+    @functools.cached_property
+    def unit(self) -> npt.NDArray[np.int64]:
+        """For each sample the first of those that one fault costs together, and of which a loader can tell only together.
+
+        In memory each stands for itself. On disk these are the samples that the fault of a whole file damaged, and neighbours
+        that one fault spoiled: a loader that cannot open a file cannot know how many samples were in it.
+        """
+        unit = np.arange(self.spec.samples)
+        if self.spec.stored is None:
+            return unit
+        firsts: dict[tuple[str, object], int] = {}
+        for sample, _ in self.spec.stored.states:
+            fault = self.spec.plan.get(sample)
+            if fault is None or self.owed[sample] == Owed.GOOD:
+                continue
+            path = self.spec.stored.path_of(sample)
+            if getattr(fault, "level", "sample") in ("file", "shard"):
+                unit[sample] = firsts.setdefault((path, fault), sample)
+            elif self.spec.plan.get(sample - 1) == fault and self.spec.stored.path_of(sample - 1) == path:
+                unit[sample] = unit[sample - 1]
+        return unit
+
+    @functools.cached_property
+    def in_radius(self) -> npt.NDArray[np.bool_]:
+        """Good samples that the contract's blast radius gives up: those of the files that hold anything damaged."""
+        chosen = np.zeros(self.spec.samples, np.bool_)
+        if self.spec.stored is None or self.contract.blast_radius not in ("shard", "file"):
+            return chosen
+        for _, first, count in self.spec.stored.files:
+            if np.any(self.owed[first : first + count] != Owed.GOOD):
+                chosen[first : first + count] = True
+        return chosen & self.good
+
+    @property
     def pad_budget(self) -> int:
         """Extra arrivals that padding may bring: what makes the ranks' shares equal."""
         ranks = self.spec.topology.ranks
-        return -self.spec.samples % ranks if self.contract.tail == "pad" else 0
+        return max(-known % ranks for known in self._known) if self.contract.tail == "pad" else 0
+
+    @property
+    def _known(self) -> tuple[int, ...]:
+        """How many samples a loader may find: all, or all but those of which nothing is left."""
+        samples = self.spec.samples
+        return (samples,) if self.spec.stored is None else (samples, samples - int(np.count_nonzero(self.absent)))
 
     @property
     def drop_budget(self) -> int:
@@ -84,7 +139,7 @@ class Expectation:
         number of workers must not change which samples arrive.
         """
         ranks, samples, batch = self.spec.topology.ranks, self.spec.samples, self.spec.batch_size
-        dropped = samples % ranks if self.contract.tail == "drop" else 0
+        dropped = max(known % ranks for known in self._known) if self.contract.tail == "drop" else 0
         if not self.spec.drop_last:
             return dropped
         if self.spec.plan:  # skips shorten a rank's share by a number that is not known beforehand
@@ -106,6 +161,8 @@ class Expectation:
         told = min(errors, self._reads_of(self.owed != Owed.GOOD))
         if self.contract.on_damage != "raise":
             told = min(told, self._reads_of(self.lethal) + self.explicit_errors)
+        if self.contract.blast_radius == "batch":  # promised: no error need tell of it
+            told = self._reads_of(self.owed != Owed.GOOD)
         return told * (self.spec.batch_size - 1) + (self.unreachable if told else 0)
 
     @property
@@ -188,6 +245,17 @@ _OWED = {
     Effect.TRANSIENT: Owed.EITHER,
     Effect.LEGAL: Owed.GOOD,
     Effect.SLOW: Owed.GOOD,
+}
+
+
+_OWED_ON_DISK = {
+    "good": Owed.GOOD,
+    "odd": Owed.GOOD,
+    "slow": Owed.GOOD,
+    "damaged": Owed.DAMAGED,
+    "hangs": Owed.DAMAGED,
+    "contested": Owed.EITHER,
+    "missing": Owed.ABSENT,
 }
 
 

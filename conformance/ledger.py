@@ -62,6 +62,8 @@ class Epoch:
     """The ids that arrived and are none of the source's; not one entry a sample."""
     unnamed: int
     """Arrivals marked as missing, without an id."""
+    nameless: int
+    """Arrivals without an id that may be legal oddities which bear none, like pictures of one pixel."""
     reported: Ids
     """How often each sample was reported as skipped, by id."""
     reported_total: int | None
@@ -166,6 +168,7 @@ class _Accountant:
         ids, flags = arrived["sample"], arrived["flags"]
         known = (ids >= 0) & (ids < self._samples)
         is_marked = (flags & Content.MARKED) != 0
+        is_nameless = (ids == -1) & (flags == Content.UNCHECKED)
         arrivals = self._count(ids[known])
         wrong = self._count(ids[known & ((flags & Content.WRONG) != 0)])
         marked = self._count(ids[known & is_marked])
@@ -179,8 +182,9 @@ class _Accountant:
             arrivals=arrivals,
             wrong=wrong,
             marked=marked,
-            fabricated=ids[~known & ~is_marked],
+            fabricated=ids[~known & ~is_marked & ~is_nameless],
             unnamed=int(np.count_nonzero(~known & is_marked)),
+            nameless=int(np.count_nonzero(is_nameless)),
             reported=reported,
             reported_total=total,
             reported_strangers=strangers,
@@ -215,7 +219,7 @@ class _Accountant:
         else:
             ids, total = self._attribute(entries)
         known = (ids >= 0) & (ids < self._samples)
-        return self._count(ids[known]), total, int(np.count_nonzero(~known))
+        return self._count(ids[known]), total, int(np.count_nonzero(~known & (ids != -1)))  # -1: it cannot tell which
 
     def _attribute(self, entries: Events) -> tuple[Ids, int]:
         """What ``loader.skipped`` says of this epoch. It may count on over epochs: then the earlier ones are taken off."""
@@ -243,16 +247,21 @@ class _Accountant:
         self._extras(epoch, fate)
         missing = epoch.arrivals == 0
         fate[missing & (epoch.reported > 0)] = Fate.SKIPPED
+        not_good = expected.owed != Owed.GOOD
+        if self._history.spec.stored is not None:  # with a sample all that its fault cost besides
+            told = np.isin(expected.unit, expected.unit[not_good & (epoch.reported > 0)])
+            fate[missing & not_good & told] = Fate.SKIPPED
+            self._first(fate, expected.odd, Fate.DELIVERED, epoch.nameless)
         self._reported_without_ids(epoch, fate)
         self._marked_without_ids(epoch, fate)
         self._substituted(epoch, fate)
         errors = sum(epoch.errors)
-        not_good = expected.owed != Owed.GOOD
         self._first(fate, not_good, Fate.RAISED, errors * self._history.spec.batch_size)
         if not epoch.whole:
             self._cut_short(epoch, fate)
             return fate
         stopped = not expected.goes_on and errors > 0
+        fate[expected.in_radius & np.isin(fate, (Fate.LOST, Fate.SKIPPED))] = Fate.COLLATERAL
         self._nearest_collateral(fate, expected.collateral_budget(errors))
         if stopped:
             fate[fate == Fate.LOST] = Fate.UNDELIVERED
@@ -274,13 +283,20 @@ class _Accountant:
         fate[several[spent <= budget]] = Fate.PADDED
         fate[several[spent > budget]] = Fate.DUPLICATED
 
-    @staticmethod
-    def _first(fate: npt.NDArray[np.uint8], which: Mask, new: Fate, budget: int, last: bool = False) -> None:
-        """Give up to ``budget`` of the samples that are still lost a fate that accounts for them."""
+    def _first(self, fate: npt.NDArray[np.uint8], which: Mask, new: Fate, budget: int, last: bool = False) -> None:
+        """Give up to ``budget`` of the samples that are still lost a fate that accounts for them.
+
+        What one fault cost together counts as one. Those of which nothing is left come last: they need not be told.
+        """
         candidates = np.flatnonzero((fate == Fate.LOST) & which)
         if last:
             candidates = candidates[::-1]
-        fate[candidates[:budget]] = new
+        if self._history.spec.stored is None:
+            fate[candidates[:budget]] = new
+            return
+        candidates = candidates[np.argsort(self._expected.absent[candidates], kind="stable")]
+        units = list(dict.fromkeys(self._expected.unit[candidates].tolist()))[:budget]
+        fate[candidates[np.isin(self._expected.unit[candidates], units)]] = new
 
     def _reported_without_ids(self, epoch: Epoch, fate: npt.NDArray[np.uint8]) -> None:
         """A mere count accounts for as many damaged samples."""
@@ -317,6 +333,8 @@ class _Accountant:
         if not len(lost) or budget <= 0:
             return
         told = np.flatnonzero(fate == Fate.RAISED)
+        if self._expected.contract.blast_radius == "batch":
+            told = np.flatnonzero(self._expected.owed != Owed.GOOD)
         if not len(told):
             return
         after = np.searchsorted(told, lost)

@@ -6,9 +6,10 @@ import dataclasses
 
 import numpy as np
 
-from ..harness.errors import LoaderError
+from ..harness.errors import HarnessError, LoaderError
 from ..harness.history import History
 from ..harness.job import AfterError, Batches, Contract, OnDamage, Tail
+from ..harness.rank import BROKE
 from ..harness.recorder import Kind, Where
 from .expectation import expect
 from .ledger import Epoch, account
@@ -19,8 +20,12 @@ def must_be_usable(history: History) -> None:
 
     Raises:
         LoaderError: in one line: it could not be built, cannot be iterated, or its batches cannot be read.
+        HarnessError: the probe failed for a reason of our own.
     """
     spec = history.spec
+    if BROKE in history.ended.ranks:
+        lines = history.output.splitlines()
+        raise HarnessError(f"the harness itself failed in the probe of {spec.loader}: {lines[-1] if lines else 'no word'}")
     unreadable = history.of(Kind.UNREADABLE)
     if len(unreadable):
         raise LoaderError(f"{spec.loader}: {history.text(unreadable[0])}")

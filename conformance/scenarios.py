@@ -30,6 +30,7 @@ from ..harness.faults.transient import Transient
 from ..harness.faults.two_argument_error import RaiseTwoArgumentError
 from ..harness.faults.unpicklable_error import RaiseUnpicklableError
 from ..harness.faults.unpicklable_sample import UnpicklableSample
+from ..harness.job import DISK_SOURCES, MEMORY_SOURCES
 from ..harness.plan import FaultPlan
 from .checks.base import unknown
 
@@ -157,12 +158,16 @@ SCENARIOS: tuple[Scenario, ...] = (
 _BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
-def find(name: str) -> Scenario:
-    """The scenario of that name.
+def find(name: str, source: str = "map") -> Scenario:
+    """The scenario of that name for a source.
 
     Raises:
         UserError: there is none; names the nearest.
     """
+    if source in DISK_SOURCES:
+        from . import disk_scenarios
+
+        return disk_scenarios.find(name, source)
     if name not in _BY_NAME:
         raise UserError(unknown("scenario", name, list(_BY_NAME)))
     return _BY_NAME[name]
@@ -182,6 +187,11 @@ def select(names: Sequence[str], patterns: Sequence[str], what: str) -> list[str
     return [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def names() -> list[str]:
-    """The names of all scenarios, in the order in which they are run."""
-    return list(_BY_NAME)
+def names(source: str | None = None) -> list[str]:
+    """The names of the scenarios that are put to a source (None: to any), in the order in which they are run."""
+    if source in MEMORY_SOURCES:
+        return list(_BY_NAME)
+    from . import disk_scenarios
+
+    on_disk = [scenario.name for scenario in disk_scenarios.SCENARIOS if source is None or source in scenario.on]
+    return on_disk if source is not None else list(dict.fromkeys([*_BY_NAME, *on_disk]))

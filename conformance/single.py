@@ -16,6 +16,7 @@ from ..harness.job import MEMORY_SOURCES
 from ..harness.recorder import Kind
 from ..harness.spec import TrialSpec
 from ..harness.supervisor import Supervisor
+from .corpora import restored
 from .expectation import expect
 from .ledger import Stop, account
 from .report.model import Report, TrialResult
@@ -61,14 +62,14 @@ def replay(
     spec = TrialSpec.read(trial_file(path))
     if not Path(spec.directory).is_dir():  # recorded on another machine, or in a folder that has moved
         spec = dataclasses.replace(spec, directory=str(Path.cwd()))
-    if spec.source not in MEMORY_SOURCES and not Path(spec.root or "").is_dir():
+    if spec.source not in MEMORY_SOURCES and spec.stored is None and not Path(spec.root or "").is_dir():
         raise UserError(f"the trial reads the corpus {spec.root}, which is not there")
     if keep is not None and keep.exists() and any(keep.iterdir() if keep.is_dir() else [keep]):
         raise UserError(f"{keep} is not empty: give a new folder for the record")
     with tempfile.TemporaryDirectory(prefix="badbatch-") as scratch:
         folder = Path(scratch) / "trial" if keep is None else keep
         with Supervisor(spec.loader, spec.directory, isolation) as supervisor:
-            history = supervisor.run(spec, folder)
+            history = supervisor.run(restored(spec, Path(scratch)), folder)
             return report_on(history, supervisor.versions, supervisor.isolation, kept=keep is not None), history
 
 

@@ -19,10 +19,12 @@ import numpy as np
 
 from ..harness.errors import HarnessError, LoaderError, UserError
 from ..harness.history import History
-from ..harness.job import MEMORY_SOURCES, Contract
+from ..harness.job import SOURCES, Contract
 from ..harness.spec import Topology, TrialSpec
 from ..harness.supervisor import Supervisor
 from . import checks, known, probe, scenarios
+from .corpora import Corpora
+from .disk_scenarios import DiskScenario
 from .expectation import expect
 from .ledger import account
 from .options import Options
@@ -90,6 +92,7 @@ class Suite:
         self.sources: tuple[str, ...] = ()
         self._supervisor: Supervisor | None = None
         self._scratch = Path(tempfile.mkdtemp(prefix="badbatch-"))
+        self._corpora = Corpora(self._scratch / "corpora")
         self._courses: dict[str, _Course] = {}
         self._queue: collections.deque[_Course] = collections.deque()
         self._under_way: dict[int, tuple[_Course, float]] = {}
@@ -157,14 +160,16 @@ class Suite:
             UserError: an option is wrong, or no source is one that the suite offers.
         """
         names, shapes = self._shapes()
-        self.sources = tuple(source for source in sources if source in MEMORY_SOURCES)
+        self.sources = tuple(source for source in sources if source in SOURCES)
         if not self.sources:
             raise LoaderError(f"{self.loader} declares only sources that the suite does not offer: {', '.join(sources)}")
         for source in self.sources:
             declared = self.contracts[source] = contract(source)
             for topology in shapes:
-                for name in names:
-                    scenario = scenarios.find(name)
+                for name in scenarios.names(source):
+                    if name not in names:
+                        continue
+                    scenario = scenarios.find(name, source)
                     spec = self._spec(scenario, source, topology)
                     course = self._courses[spec.id] = _Course(spec, scenario.slow, wanted=self.options.repeat)
                     if reason := stays_away(declared, topology, scenario):
@@ -192,15 +197,17 @@ class Suite:
             settings["lockstep"] = False
         if "step_s" in settings:
             settings["step_s"] = settings["step_s"] * options.timeout
+        if isinstance(scenario, DiskScenario):
+            settings |= self._corpora.question(scenario, source, options.samples, batch_size, options.seed)
+        else:
+            settings |= {"plan": scenario.plan(samples, batch_size), "samples": samples}
         return TrialSpec(
             loader=self.loader,
             directory=self.directory,
             scenario=scenario.name,
             source=source,
             topology=topology,
-            plan=scenario.plan(samples, batch_size),
             contract=self.contracts[source],
-            samples=samples,
             seed=options.seed,
             timeout_s=options.timeout if scenario.timed else 0.0,
             deadline_s=options.deadline,
@@ -218,13 +225,13 @@ class Suite:
             contract = self.contracts[source]
             workers = 0 if contract.workers is None or 0 in contract.workers else min(contract.workers)
             ranks = 1 if contract.ranks is None or 1 in contract.ranks else min(contract.ranks)
-            damaged = self._spec(scenarios.find("one-bad"), source, Topology(workers, ranks))
+            damaged = self._spec(scenarios.find("one-bad", source), source, Topology(workers, ranks))
             history = self._probe(damaged)
             probe.must_be_usable(history)
             contract = probe.infer(history, contract)
             several = [n for n in self.options.ranks if n > 1 and (contract.ranks is None or n in contract.ranks)]
             if contract.tail is None and several:
-                uneven = self._spec(scenarios.find("remainder-one"), source, Topology(workers, several[0]))
+                uneven = self._spec(scenarios.find("remainder-one", source), source, Topology(workers, several[0]))
                 contract = probe.infer_tail(self._probe(dataclasses.replace(uneven, lockstep=False)), contract)
             self.contracts[source] = contract
         for course in self._courses.values():
@@ -252,7 +259,7 @@ class Suite:
         ]
         cells = {(course.spec.source, course.spec.topology) for course in selected}
         for source, topology in cells:
-            spec = self._spec(scenarios.find(_CLEAN), source, topology)
+            spec = self._spec(scenarios.find(_CLEAN, source), source, topology)
             if not any(course.spec.id == spec.id for course in selected):
                 selected.append(_Course(spec, False))
         order = sorted(selected, key=lambda course: (course.spec.scenario != _CLEAN, not course.waits))

@@ -15,6 +15,7 @@ from ..harness.job import Contract
 from ..harness.rank import BROKE
 from ..harness.spec import Topology, TrialSpec
 from .checks import Check, Violation, registry
+from .checks.base import with_effects
 from .diagnosis import Diagnosis, diagnose
 from .expectation import Expectation, expect
 from .ledger import Ledger, account
@@ -240,7 +241,11 @@ def _lethal(spec: TrialSpec) -> bool:
 
 def _doubt(history: History) -> str:
     """Why a trial without a violation acquits nobody; empty: it does."""
-    if history.spec.plan and not len(history.struck) and history.spec.source in _RECORDED:
+    spec = history.spec
+    if spec.stored is not None and spec.stored.idle and not spec.plan:
+        return f"no fault took hold when the corpus was made: {spec.stored.idle[0][1]}"
+    seen_to_read = spec.source in _RECORDED or with_effects(Effect.CRASH, Effect.STALL)(spec)
+    if spec.plan and not len(history.struck) and seen_to_read:
         return "the fault never took hold: no process read the sample"
     if not history.complete:
         return f"the trial did not run to its end: {history.ended}"

@@ -33,17 +33,19 @@ class BatchReader:
     Args:
         plan: the trial's plan, which knows how its legal oddities look.
         ids: the factory's own ``@loader(ids=…)`` function, if any.
-        lookup: from a sample's path or key to its id, for sources on disk.
+        lookup: from a sample's path or key to its id, for sources on disk; None: no sample is called so.
     """
 
     def __init__(
         self,
         plan: FaultPlan,
         ids: Callable[[Any], Any] | None = None,
-        lookup: Callable[[str], int] | None = None,
+        lookup: Callable[[str], int | None] | None = None,
     ) -> None:
         self._ids = ids
         self._lookup = lookup
+        self.fields: Ids | None = None
+        """For each sample of the batch read last, which fields it came with; None: that is not told."""
         self._odd: dict[int, npt.NDArray[np.float64]] = {}
         for sample, fault in plan.items():
             if fault.effect is Effect.LEGAL:
@@ -125,7 +127,8 @@ class BatchReader:
         if _is_names(value):
             named = [self._named(os.fspath(entry)) for entry in value]
             return None if None in named else np.array(named, np.int64)
-        array = _plain(value)
+        nothing = isinstance(value, (list, tuple)) and not value and not vector
+        array = np.empty(0, np.int64) if nothing else _plain(value)
         if array is None or array.dtype.kind not in "iu" or (vector and array.ndim != 1):
             return None
         if array.ndim > 1 and array.size != len(array):  # one number for each sample, whether in a column or not

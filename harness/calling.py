@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .errors import LoaderError
+from .errors import LoaderError, one_line
 from .job import Contract, Job, declared
 
 
@@ -66,9 +66,9 @@ def resolve(name: str) -> Target:
             raise LoaderError(
                 f"there is no module {error.name!r}: run from the folder that holds it, or install it"
             ) from error
-        raise LoaderError(f"{module_name} cannot be imported: {_one_line(error)}") from error
+        raise LoaderError(f"{module_name} cannot be imported: {one_line(error)}") from error
     except (Exception, SystemExit) as error:
-        raise LoaderError(f"{module_name} cannot be imported: {_one_line(error)}") from error
+        raise LoaderError(f"{module_name} cannot be imported: {one_line(error)}") from error
     for part in attribute.split("."):
         try:
             found = getattr(found, part)
@@ -77,7 +77,7 @@ def resolve(name: str) -> Target:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise LoaderError(f"{module_name} has no attribute {attribute!r}{hint}") from None
         except (Exception, SystemExit) as error:  # a module's own __getattr__, which may import more
-            raise LoaderError(f"{name} cannot be imported: {_one_line(error)}") from error
+            raise LoaderError(f"{name} cannot be imported: {one_line(error)}") from error
     return describe(name, found)
 
 
@@ -167,8 +167,3 @@ def _parameters(call: Callable[..., Any]) -> tuple[inspect.Parameter, ...] | Non
         return tuple(inspect.signature(call).parameters.values())
     except (TypeError, ValueError):  # a builtin that does not tell
         return None
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -17,3 +17,12 @@ class LoaderError(UserError):
 
 class HarnessError(BadbatchError):
     """The harness itself failed; never the loader's fault."""
+
+
+def one_line(error: BaseException) -> str:
+    """Class and message of any error in one line; of one whose message cannot be made, the class alone."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - the error is someone else's, and may do anything
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

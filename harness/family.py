@@ -12,8 +12,6 @@ from collections.abc import Callable
 import psutil
 
 _FAST = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")  # Linux with CONFIG_PROC_CHILDREN
-
-
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _TRACKERS_WITHIN_S = 0.5
 _POLL_S = 0.002

@@ -58,7 +58,11 @@ class Job:
     max_consecutive_skips: int | None
     """How many damaged samples in a row may be skipped before the loader must raise; None: any number."""
     on_skip: Callable[[int, BaseException | str], None]
-    """To be called with the sample's id and the reason for each sample skipped; picklable, works in any worker process."""
+    """To be called with the sample's id and the reason for each sample skipped; picklable, works in any worker process.
+    -1 where the loader cannot tell which sample it was."""
+    decode: Callable[[bytes], Any] | None = None
+    """For sources on disk: from the bytes of a picture's file to a PIL picture, for pipelines that take a decoder;
+    picklable. On some files of some scenarios it crashes, as a native decoder does."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -64,6 +64,11 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
         for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(signum, signal.SIG_DFL)
         os.environ.update(environment(spec, rank, folder))
+        if spec.root is not None:
+            from . import planted
+
+            os.environ.update(planted.environment(folder, rank, spec.root))
+            planted.enter(str(folder), rank, spec.root)
         tempfile.tempdir = None
         (folder / "tmp").mkdir(exist_ok=True)
         describe_process(rank, folder)

@@ -67,6 +67,7 @@ class Kind(enum.IntEnum):
     FINISHED = 22  # the consumer of this rank ran to its end
     UNREADABLE = 23  # a batch whose ids could not be found; aux: text; sample: step
     DELAY = 24  # sample: nanoseconds that the consumer's thread waited for a processor so far (schedstat)
+    FIELDS = 25  # which fields a sample from disk came with; sample: id or -1; aux: a bit for each of storedbatch.FIELDS
 
 
 class Content(enum.IntFlag):
@@ -76,6 +77,7 @@ class Content(enum.IntFlag):
     WRONG = 2  # it is not what was written, or its fields belong to different samples
     UNCHECKED = 4  # the batch carries no content beside the id
     MARKED = 8  # it arrives marked as missing
+    MIXED = 16  # with WRONG: some of its fields belong to another sample
 
 
 class Where(enum.IntEnum):
@@ -146,8 +148,11 @@ class Recorder:
             self._open_again(error)
             os.write(self._events, record)
 
-    def many(self, kind: int, samples: Any, aux: int, flags: Any, epoch: int) -> None:
-        """Append one record for each of ``samples`` (int array), all stamped with now, in one write."""
+    def many(self, kind: int, samples: Any, aux: Any, flags: Any, epoch: int) -> None:
+        """Append one record for each of ``samples`` (int array), all stamped with now, in one write.
+
+        ``aux`` and ``flags`` are one number for all of them, or an array with one for each.
+        """
         now = time.monotonic_ns()
         pid = os.getpid()
         if pid != self._pid:

@@ -38,6 +38,46 @@ class Topology:
 
 
 @dataclasses.dataclass(frozen=True)
+class Stored:
+    """What a trial has to know of its corpus, so that it can be judged, and the corpus made again, where it is gone."""
+
+    recipe: str
+    """Of the corpus, as JSON text."""
+    states: tuple[tuple[int, str], ...] = ()
+    """(sample, state) of every sample that is not plainly good, in order: a value of
+    :class:`~badbatch.harness.corpus.base.State`, or ``odd`` for a legal oddity."""
+    files: tuple[tuple[str, int, int], ...] = ()
+    """(path, first sample, number of samples) of every file, in order of the samples; paths are relative, with ``/``."""
+    groups: tuple[int, ...] = ()
+    """The first sample of every row group, where the files have such."""
+    idle: tuple[tuple[int, str], ...] = ()
+    """(sample, why) of every sample whose fault did not take hold when the corpus was made: it is as good as before."""
+
+    def with_state(self, *states: str) -> tuple[int, ...]:
+        """The samples in any of these states."""
+        return tuple(sample for sample, state in self.states if state in states)
+
+    def path_of(self, sample: int) -> str:
+        """The file that holds a sample, or should."""
+        return next((path for path, first, count in self.files if first <= sample < first + count), "")
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Stored:
+        """The inverse of :meth:`to_json`, also after a trip through JSON text."""
+        return cls(
+            recipe=data["recipe"],
+            states=tuple((sample, state) for sample, state in data["states"]),
+            files=tuple((path, first, count) for path, first, count in data["files"]),
+            groups=tuple(data["groups"]),
+            idle=tuple((sample, why) for sample, why in data["idle"]),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class TrialSpec:
     """One execution of one loader: the question that a :class:`~badbatch.harness.history.History` answers."""
 
@@ -69,6 +109,10 @@ class TrialSpec:
     """After this many seconds the supervisor kills the trial."""
     root: str | None = None
     """The corpus, for sources on disk."""
+    stored: Stored | None = None
+    """What there is in it; ``plan`` then has the faults that took hold when it was made."""
+    lazy_decode: bool = False
+    """``job.decode`` gives pictures that are opened and not yet decoded."""
     repeat: int = 0
     """Which repetition of the same question this is."""
 
@@ -81,6 +125,8 @@ class TrialSpec:
     @property
     def damaged(self) -> tuple[int, ...]:
         """The samples that can no longer be delivered as good."""
+        if self.stored is not None:
+            return self.stored.with_state("damaged", "hangs")
         return tuple(sample for sample, fault in self.plan.items() if fault.damages)
 
     @property
@@ -128,6 +174,11 @@ class TrialSpec:
             raise UserError(f"not a badbatch trial of format {FORMAT}: \"badbatch_trial\" is {version!r}")
         try:
             fields["topology"] = Topology(**fields["topology"])
+            if fields.get("stored") is not None:
+                from .corpus.damage import disk_faults
+
+                disk_faults()  # registers them, so that the plan can be read
+                fields["stored"] = Stored.from_json(fields["stored"])
             fields["plan"] = FaultPlan.from_json(fields["plan"])
             fields["contract"] = Contract.from_json(fields["contract"])
             return cls(**fields)

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from .corpus.pipes import OwnPipes
 from .errors import HarnessError, LoaderError
 from .family import end_tree
 from .history import History
@@ -33,6 +34,7 @@ _READY_WITHIN_S = 120.0  # importing torch from a cold disk, under load
 _PATIENCE_S = 8.0  # beyond a trial's deadline, until its warden is told to stop; as long again until it is killed
 _END_WITHIN_S = 1.6  # then the warm process is not waited for any longer: Ctrl-C is to be obeyed within two seconds
 _KILL_WITHIN_S = 5.0
+_LAST_WORDS_WITHIN_S = 5.0
 _ORDERS = ("stop", "kill")  # to a trial that does not end
 
 
@@ -61,6 +63,7 @@ class Supervisor:
         self.loader = loader
         self.directory = os.path.abspath(directory)
         self._running: dict[int, tuple[Path, float, int]] = {}
+        self._pipes = OwnPipes()
         self._count = 0
         self._input = b""
         self._ready: dict[str, Any] = {}
@@ -130,8 +133,9 @@ class Supervisor:
         """Begin a trial in a folder of its own; returns a number by which :meth:`finished` names it."""
         folder = folder.absolute()  # the trial runs elsewhere, and may change its directory
         folder.mkdir(parents=True, exist_ok=True)
-        spec.write(folder / "trial.json")
         self._count += 1
+        spec = self._pipes.lend(self._count, spec, folder)
+        spec.write(folder / "trial.json")
         self._running[self._count] = (folder, time.monotonic() + spec.deadline_s + _PATIENCE_S, 0)
         self._send({"run": self._count, "folder": str(folder)})
         return self._count
@@ -146,6 +150,7 @@ class Supervisor:
             number = message["ended"]
             if number in self._running:
                 folder, _, _ = self._running.pop(number)
+                self._pipes.end(number)
                 yield number, folder
         now = time.monotonic()
         for number, (folder, patience, told) in list(self._running.items()):
@@ -166,8 +171,8 @@ class Supervisor:
 
     def close(self) -> None:
         """End every trial and the warm process; within two seconds nothing of them is left."""
-        with contextlib.suppress(HarnessError):  # it may be gone already
-            self._send({"bye": True})
+        with contextlib.suppress(OSError):  # it may be gone already
+            self._control.sendall(b'{"bye": true}\n')
         self._control.close()
         if self._process is not None:
             try:
@@ -180,6 +185,7 @@ class Supervisor:
                     os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
         self._log.close()
+        self._pipes.end()
         self._running.clear()
 
     def __enter__(self) -> Supervisor:
@@ -226,7 +232,7 @@ class Supervisor:
     def _last_words(self) -> str:
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)
+            self._process.wait(_LAST_WORDS_WITHIN_S)
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, self._log.tell() - 2000))
         lines = self._log.read().decode("utf-8", "replace").strip().splitlines()

@@ -15,11 +15,13 @@ from typing import Any
 from . import remains
 from .batch import BatchReader, UnreadableBatch
 from .calling import Built, Target, build
-from .errors import LoaderError
+from .errors import LoaderError, one_line
 from .job import MEMORY_SOURCES, Job
+from .planted.decoder import Decode
 from .recorder import Cap, Kind, Recorder, Where
 from .sources import Reader, memory_source
 from .spec import TrialSpec
+from .storedbatch import StoredBatchReader
 
 CLOSE_WITHIN_S = 10.0  # DESIGN: afterwards the loader can be closed within 10 s
 _LOCKSTEP_TIMEOUT_S = 6.0  # a rank that waits longer than the longest step of its scenarios waits for ever
@@ -208,12 +210,14 @@ class Consumer:
         except BaseException as error:
             # Not a batch that any reader knows: the loader's affair, told with the error that reading it gave.
             self._record(Kind.GOT, -1, aux=self._step, epoch=self._epoch)
-            message = f"the batch cannot be read: {type(error).__name__}: {error}"
+            message = f"the batch cannot be read: {one_line(error)}"
             self._record(Kind.UNREADABLE, self._step, aux=self._record.error(message), epoch=self._epoch)
             return
         self._record(Kind.GOT, len(ids), aux=self._step, epoch=self._epoch)
         if len(ids):
             self._record.many(Kind.ARRIVED, ids, self._step, flags, self._epoch)
+            if self._read.fields is not None:
+                self._record.many(Kind.FIELDS, ids, self._read.fields, 0, self._epoch)
 
     def _together(self) -> None:
         if self._group is None:
@@ -303,8 +307,12 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
             reader = Reader(spec.plan, recorder, folder)
             dataset = memory_source(spec.source, spec.samples, reader, rank, spec.topology.ranks)
             root = None
+            decode: Decode | None = None
+            batches = BatchReader(spec.plan, target.ids)
         else:
             dataset, root = None, Path(spec.root or "")
+            decode = Decode(lazy=spec.lazy_decode)
+            batches = StoredBatchReader(root, spec.source, spec.plan, target.ids)
         job = Job(
             source=spec.source,
             dataset=dataset,
@@ -322,9 +330,10 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
             start_method=spec.topology.start_method,
             max_consecutive_skips=spec.max_consecutive_skips,
             on_skip=OnSkip(recorder),
+            decode=decode,
         )
         del dataset
-        consumer = Consumer(spec, rank, recorder, BatchReader(spec.plan, target.ids), group)
+        consumer = Consumer(spec, rank, recorder, batches, group)
         box = [job]
         del job
         consumer.run(lambda: build(target, box.pop()))

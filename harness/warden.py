@@ -233,7 +233,7 @@ def clear_away(folder: Path, pids: set[int]) -> list[dict[str, str]]:
     Returns:
         The segments, in the form of :attr:`~badbatch.harness.history.Ended.leftovers`.
     """
-    for name in ("tmp", "cache"):
+    for name in ("tmp", "cache", "corpus"):
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in folder.glob("events-*.bin"):
         pids = pids | _recorded_pids(path)

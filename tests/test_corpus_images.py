@@ -101,11 +101,11 @@ def test_each_picture_fault_changes_the_file_in_every_turn(name: str) -> None:
 
 
 def test_a_corpus_has_every_fault_and_oddity(rotten: tuple[Path, list[SampleRecord]]) -> None:
-    """With as many struck samples as faults, every fault and every oddity occurs."""
+    """With twice as many struck samples as faults, every fault and every oddity occurs."""
     _, records = rotten
     found = Counter((record.fault or record.oddity or {"fault": None})["fault"] for record in records)
     assert set(FAULTS) | {None} == set(found)
-    assert {2} == {count for name, count in found.items() if name is not None}
+    assert {count for name, count in found.items() if name is not None} <= {1, 2, 3}
 
 
 STATES = {

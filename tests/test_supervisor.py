@@ -299,7 +299,9 @@ def test_a_killed_warden_takes_no_other_trial_along(
 ) -> None:
     """What is cleared away after one warden is its own: a trial beside it runs to its end."""
     killed = Trial(supervisor, tmp_path / "killed", spec("torch_loader", {5: Hang()}, workers=2), histories)
-    beside = Trial(supervisor, tmp_path / "beside", spec("torch_loader", {5: Hang(release_after_s=3.0)}, workers=2), histories)
+    beside = Trial(
+        supervisor, tmp_path / "beside", spec("torch_loader", {5: Hang(release_after_s=3.0)}, workers=2), histories
+    )
     killed.until(Kind.FAULT)
     beside.until(Kind.FAULT)
     os.kill(killed.warden(), signal.SIGKILL)
@@ -595,7 +597,7 @@ def test_spawned_trials_run_end_to_end(tmp_path: Path, histories: list[History])
             "workers": spec("torch_loader", workers=2),
             "ranks": spec("torch_loader", ranks=2),
             "crash": spec("torch_loader", {5: Segfault()}),
-            "hang": spec("torch_loader", {5: Hang()}, workers=2, deadline_s=12.0),
+            "hang": spec("torch_loader", {5: Hang()}, workers=2, deadline_s=20.0),
             "daemons": spec("leaves_daemons"),
         }
         names = {own.start(one, tmp_path / name): name for name, one in asked.items()}
@@ -644,6 +646,8 @@ def test_a_module_that_starts_threads_is_not_forked(tmp_path: Path) -> None:
 
 # Modules that cannot be held to anything. What is wrong with names and attributes stands in test_calling.py.
 
+NAP = f"1000.{os.getpid()}"  # by which a sleeping process is known as ours
+
 BAD_MODULES: dict[str, tuple[str, str]] = {
     "import": (
         "import nowhere_at_all\n",
@@ -656,7 +660,7 @@ BAD_MODULES: dict[str, tuple[str, str]] = {
     ),
     "segfault": (
         "import ctypes, subprocess\n"
-        "subprocess.Popen(['sleep', '1000'])\n"
+        f"subprocess.Popen(['sleep', '{NAP}'])\n"
         "from badbatch.harness.faults.core_dumps import switch_off\n"
         "switch_off()\n"
         "ctypes.string_at(0)\n",
@@ -664,7 +668,7 @@ BAD_MODULES: dict[str, tuple[str, str]] = {
         "signal 11 (Segmentation fault)",
     ),
     "raises_with_a_daemon": (
-        "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\nraise ValueError('no\\n use')\n",
+        f"import subprocess\nsubprocess.Popen(['sleep', '{NAP}'], start_new_session=True)\nraise ValueError('no\\n use')\n",
         "bad_raises_with_a_daemon cannot be imported: ValueError: no use",
     ),
     "interrupt": (
@@ -712,7 +716,7 @@ def test_a_module_that_is_no_loader_is_refused_in_one_line(refusals: dict[str, s
 def test_a_daemon_of_a_failed_import_is_gone(refusals: dict[str, str]) -> None:
     """What a module started before its import failed has ended."""
     assert refusals
-    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "1000"]]
+    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", NAP]]
 
 
 def test_a_folder_that_is_not_there_is_refused_in_one_line(tmp_path: Path) -> None:

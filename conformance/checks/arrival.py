@@ -95,6 +95,8 @@ def _after(history: History, expected: Expectation) -> str:
 def _share(history: History, lost: list[int]) -> str:
     """In whose share the lost samples were, when one worker or one rank read all of them that were read at all."""
     reads = history.of(Kind.READ)
+    if not len(reads) and history.spec.stored is not None:
+        return ""  # opens by C libraries are not seen
     mine = reads[np.isin(reads["sample"], lost)]
     topology = history.spec.topology
     if not len(mine):
@@ -121,14 +123,15 @@ def _share(history: History, lost: list[int]) -> str:
 def content_intact(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Every field belongs to the same sample, and nothing arrives that the source never held."""
     for epoch in ledger.epochs:
-        wrong = np.flatnonzero(epoch.wrong)
+        # What decoders disagree on may arrive as one of them had it.
+        wrong = np.flatnonzero((epoch.wrong > 0) & ~((expected.owed == Owed.EITHER) & (history.spec.stored is not None)))
         if len(wrong):
             damaged = [int(s) for s in wrong if expected.owed[s] != Owed.GOOD]
             what = f"{count(len(wrong), 'sample')} arrived with content that is not their own"
             if damaged:
                 what += f"; damaged and passed as good: {spans(damaged)}"
             yield Violation("a sample that arrives as good is as it was written", what, witnesses=_ids(wrong))
-        as_good = np.flatnonzero(expected.damaged & (epoch.arrivals > epoch.marked) & (epoch.wrong == 0))
+        as_good = np.flatnonzero((expected.damaged | expected.absent) & (epoch.arrivals > epoch.marked) & (epoch.wrong == 0))
         if len(as_good):
             yield Violation(
                 "a damaged sample does not arrive as good",

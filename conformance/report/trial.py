@@ -58,6 +58,8 @@ def _faults(history: History) -> str:
     planned = "; ".join(f"{spans(samples)}: {fault}" for fault, samples in kinds.items())
     if struck == set(plan):
         return f"{planned} — took hold"
+    if history.spec.stored is not None:  # opens by C libraries are not seen
+        return f"{planned} — " + (f"seen to take hold on {spans(struck)}" if struck else "stored")
     return f"{planned} — " + (f"took hold on {spans(struck)} only" if struck else "never took hold")
 
 

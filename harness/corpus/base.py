@@ -50,6 +50,8 @@ class DiskFault(Fault):
     """What one instance acts on; a fault of a file or shard may cost every sample in it."""
     odd: ClassVar[bool] = False
     """A legal oddity, which a loader must keep, and no damage."""
+    weight: ClassVar[float] = 1.0
+    """How often it is chosen among others, where the user gives no weight; below 1 for what is costly to make."""
     by_name: ClassVar[bool] = False
     """Chosen only where it is asked for by name."""
     family: ClassVar[str] = ""

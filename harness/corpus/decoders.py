@@ -8,6 +8,7 @@ import importlib.util
 import io
 import multiprocessing
 import random
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -122,7 +123,7 @@ def rows(columns: tuple[Column, ...]) -> Iterator[tuple[PictureFault, Mapping[st
 
 def _apart(column: Column, damaged: bytes, undamaged: bytes) -> str:
     """The decoder's opinion, asked in a process of its own with bounded memory."""
-    context = multiprocessing.get_context("fork")
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_ask, args=(theirs, column, damaged, undamaged), daemon=True)
     process.start()

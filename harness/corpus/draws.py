@@ -78,9 +78,9 @@ class Lottery:
             recipe.seed,
             recipe.samples,
             round(recipe.damage * recipe.samples),
-            recipe.faults or [Choice(kind) for kind, cls_ in known.items() if not cls_.odd],
+            recipe.faults or [Choice(kind, cls_.weight) for kind, cls_ in known.items() if not cls_.odd],
             round(recipe.oddities * recipe.samples),
-            recipe.odd_faults or [Choice(kind) for kind, cls_ in known.items() if cls_.odd],
+            recipe.odd_faults or [Choice(kind, cls_.weight) for kind, cls_ in known.items() if cls_.odd],
         )
 
     def __getitem__(self, unit: int) -> DiskFault | None:

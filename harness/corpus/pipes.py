@@ -18,7 +18,7 @@ from .manifest import read_recipe, read_samples
 from .recipe import kind_of
 
 _POLL_S = 0.02
-_PIECES = 20
+_PIECES = 6  # each costs a wake-up, which comes late where the machine is busy
 
 
 @contextmanager

@@ -53,7 +53,7 @@ class Canvas:
 
     def png(self, **options: Any) -> bytes:
         """A PNG of it."""
-        return saved(self.picture, "PNG", compress_level=3, **options)
+        return saved(self.picture, "PNG", compress_level=1, **options)
 
 
 def saved(picture: Image.Image, format: str, **options: Any) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -30,8 +31,8 @@ def ordered(function: Callable[[T], R], tasks: Iterable[T], jobs: int) -> Iterat
     if jobs == 1:
         yield from map(function, tasks)
         return
-    # Forking is quick and safe only while no other thread can hold a lock.
-    safe = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
+    # Forking is quick, and safe only while no other thread can hold a lock; macOS starts threads of its own.
+    safe = threading.active_count() == 1 and sys.platform == "linux"
     context: Any = multiprocessing.get_context("fork" if safe else "spawn")
     processes: dict[Connection, BaseProcess] = {}
     try:

@@ -26,4 +26,4 @@ class Alpha(PictureOddity):
         picture = canvas.picture
         shade = Image.linear_gradient("L").rotate(90).resize(picture.size).point(lambda level: 128 + level // 2)
         picture.putalpha(shade)
-        return saved(picture, "PNG", compress_level=3), ".png"
+        return saved(picture, "PNG", compress_level=1), ".png"

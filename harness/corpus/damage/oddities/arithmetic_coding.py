@@ -21,6 +21,7 @@ class ArithmeticCoding(PictureOddity):
     """A grey JPEG with arithmetic instead of Huffman coding: legal, and contested where Pillow's library lacks it."""
 
     family = "coding"
+    weight = 0.3
 
     def encode(self, canvas: Canvas) -> tuple[bytes, str]:
         return encode(np.asarray(canvas.picture.convert("L"))), ".jpg"

@@ -21,4 +21,4 @@ class Palette(PictureOddity):
     family = "mode"
 
     def encode(self, canvas: Canvas) -> tuple[bytes, str]:
-        return saved(canvas.picture.quantize(256, method=2), "PNG", compress_level=3), ".png"
+        return saved(canvas.picture.quantize(256, method=2), "PNG", compress_level=1), ".png"

@@ -26,4 +26,4 @@ class SixteenBit(PictureOddity):
         from PIL import Image
 
         grey = np.asarray(canvas.picture.convert("L")).astype(np.uint16) * 257
-        return saved(Image.fromarray(grey), "PNG", compress_level=3), ".png"
+        return saved(Image.fromarray(grey), "PNG", compress_level=1), ".png"
