@@ -117,6 +117,10 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     "no-duplicates": (
         "finite-epoch", "no-lost-batches", "honest-length", "full-batches", "contract-kept", "exact-skip-count", "fresh-epoch",
     ),
+    # What went with a damaged sample is lost in every other respect as well.
+    "loss-factor": ("no-lost-batches", "contract-kept", "exact-skip-count", "full-batches", "ranks-in-step"),
+    # A field of another sample is content that is not the sample's own.
+    "fields-complete": ("content-intact",),
     "no-lost-batches": ("honest-length", "ranks-in-step", "contract-kept", "exact-skip-count", "full-batches"),
     "contract-kept": ("ranks-in-step", "exact-skip-count", "error-kept", "error-names-sample", "full-batches"),
     "crash-surfaces": ("no-lost-batches", "contract-kept", "exact-skip-count"),

@@ -53,6 +53,7 @@ def _distributed(spec: TrialSpec, rank: int, folder: Path) -> Iterator[Any]:
         timeout=timedelta(seconds=spec.deadline_s),
     )
     try:
+        dist.barrier()  # a rank that ends at once must not take the group down while its peer still connects
         yield dist.new_group(backend="gloo", timeout=timedelta(seconds=_LOCKSTEP_TIMEOUT_S)) if spec.lockstep else None
     finally:
         with contextlib.suppress(RuntimeError):  # a peer that died leaves a group that cannot be taken down in order

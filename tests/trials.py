@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import functools
 import importlib
+import shutil
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from badbatch.conformance import scenarios
+from badbatch.conformance.corpora import Corpora
+from badbatch.conformance.disk_scenarios import DiskScenario
 from badbatch.conformance.suite import stays_away
 from badbatch.conformance.verdict import Mark, Verdict, judge
 from badbatch.harness.history import History
@@ -50,6 +55,14 @@ def promise(loader: str) -> Contract:
     return declared(getattr(importlib.import_module(module), name))
 
 
+@functools.cache
+def _corpora() -> Corpora:
+    """The corpora that questions are about, in a folder that is removed when the tests have ended."""
+    folder = tempfile.mkdtemp(prefix="badbatch-tests-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Corpora(Path(folder))
+
+
 def question(
     loader: str,
     scenario: str,
@@ -61,9 +74,13 @@ def question(
     max_consecutive_skips: int | None = None,
 ) -> TrialSpec:
     """The trial that the suite puts to a loader by default: 40 samples, batches of 4."""
-    chosen = scenarios.find(scenario)
+    chosen = scenarios.find(scenario, source)
     settings = {"batch_size": 4, **chosen.settings}
     samples = chosen.samples(40, settings["batch_size"])
+    if isinstance(chosen, DiskScenario):
+        settings |= _corpora().question(chosen, source, 40, settings["batch_size"], seed=0)
+    else:
+        settings |= {"plan": chosen.plan(samples, settings["batch_size"]), "samples": samples}
     settings["lockstep"] = settings.get("lockstep", False) and topology.ranks > 1
     return TrialSpec(
         loader=loader,
@@ -71,9 +88,7 @@ def question(
         scenario=scenario,
         source=source,
         topology=topology,
-        plan=chosen.plan(samples, settings["batch_size"]),
         contract=promise(loader),
-        samples=samples,
         timeout_s=timeout_s if chosen.timed else 0.0,
         deadline_s=deadline_s,
         max_consecutive_skips=max_consecutive_skips,
@@ -90,7 +105,7 @@ def questions(loader: str, names: Iterable[str], topologies: Iterable[Topology])
         for source in contract.sources or ("map",)
         for topology in topologies
         for name in names
-        if not stays_away(contract, topology, scenarios.find(name))
+        if not stays_away(contract, topology, scenarios.find(name, source))
     ]
 
 

@@ -130,6 +130,9 @@ def timeout_not_passed_on(case: Case) -> str | None:
     return None
 
 
+_LONG_TO_CLOSE_S = 2.0  # far above what ending healthy workers takes
+
+
 @diagnosis(
     "close-waits-for-hung-worker",
     cause="Closing waits for workers that cannot end, because they hang in a read.",
@@ -144,6 +147,8 @@ def close_waits_for_hung_worker(case: Case) -> str | None:
         if not len(begin) or np.any(case.done["sample"] == fault["sample"]):
             continue
         seconds = (int(end[-1]["time"]) - int(begin[0]["time"])) / 1e9 if len(end) == len(begin) else None
+        if seconds is not None and seconds < _LONG_TO_CLOSE_S:
+            continue
         took = "had not ended when the trial was cut" if seconds is None else f"took {seconds:.1f} s"
         return f"closing {took}, while {case.reader(fault)} hung in sample {fault['sample']}"
     return None
