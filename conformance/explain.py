@@ -13,12 +13,15 @@ from ..harness.corpus.base import DiskFault
 from ..harness.corpus.damage import disk_faults
 from ..harness.errors import UserError
 from ..harness.job import Contract
-from ..harness.spec import Topology, TrialSpec
+from ..harness.plan import FaultPlan
+from ..harness.spec import Stored, Topology, TrialSpec
 from . import checks
 from .checks.base import spans
 from .diagnoses.base import Entry
 from .diagnosis import DIAGNOSES
-from .scenarios import SCENARIOS, Scenario
+from .disk_scenarios import FILES, Damage, DiskScenario
+from .disk_scenarios import SCENARIOS as ON_DISK
+from .scenarios import SCENARIOS, Scenario, names
 from .verdict import CONSEQUENCES
 
 _EXAMPLE = Topology(workers=2, ranks=2)
@@ -65,30 +68,63 @@ def listing(kind: str) -> list[tuple[str, str]]:
 def _check(check: checks.Check) -> Article:
     exercising = [scenario.name for scenario in SCENARIOS if check.exercised(example(scenario))]
     everywhere = len(exercising) == len(SCENARIOS)
+    on_disk = [scenario.name for scenario in ON_DISK if check.exercised(example_on_disk(scenario))]
     explains = ", ".join(CONSEQUENCES.get(check.id, ()))
     parts = [
         ("why", check.why),
         ("judged on", inspect.getdoc(check.function) or ""),
         ("from", check.source),
         ("tried in", "every scenario" if everywhere else ", ".join(exercising)),
+        ("on disk in", "every scenario" if len(on_disk) == len(ON_DISK) else ", ".join(on_disk)),
         ("explains", explains),
     ]
     return _article("check", check.id, check.title, parts)
 
 
+def _scenario_of(name: str) -> Article:
+    """In memory, on disk, or both."""
+    on_disk = next((scenario for scenario in ON_DISK if scenario.name == name), None)
+    found = next((_scenario(scenario) for scenario in SCENARIOS if scenario.name == name), None)
+    if on_disk is None:
+        assert found is not None
+        return found
+    struck = "; ".join(f"{kind}: {_befalls(on_disk.on[kind])}" for kind in on_disk.on)
+    if found is not None:
+        return dataclasses.replace(found, parts=(*found.parts, ("on disk", struck)))
+    exercised = [check.id for check in checks.registry().values() if check.exercised(example_on_disk(on_disk))]
+    parts = [
+        ("on disk", struck),
+        ("settings", _settings(on_disk)),
+        ("where", _ONLY_WITH_WORKERS if on_disk.needs_workers else ""),
+        ("tries", ", ".join(exercised)),
+    ]
+    return _article("scenario", name, on_disk.why, parts)
+
+
+def _befalls(damage: Damage) -> str:
+    faults = ", ".join(dict.fromkeys(strike.fault for strike in damage.strikes))
+    files = "" if damage.files == FILES else f" ({damage.files} {'file' if damage.files == 1 else 'files'})"
+    return (faults or "no fault") + files
+
+
+_ONLY_WITH_WORKERS = "with workers only: the fault strikes the process that reads"
+
+
+def _settings(scenario: Scenario) -> str:
+    settings = [f"{name}={value}" for name, value in scenario.settings.items()]
+    return ", ".join([*settings, "with a timeout"] if scenario.timed else settings)
+
+
 def _scenario(scenario: Scenario) -> Article:
     spec = example(scenario)
     exercised = [check.id for check in checks.registry().values() if check.exercised(spec)]
-    settings = [f"{name}={value}" for name, value in scenario.settings.items()]
-    if scenario.timed:
-        settings.append("with a timeout")
     plan = "none"
     if scenario.fault is not None:
         plan = f"{scenario.fault!r} on {spans(spec.plan)} of {spec.samples} samples, with batches of {spec.batch_size}"
     parts = [
         ("fault", plan),
-        ("settings", ", ".join(settings)),
-        ("where", "with workers only: the fault strikes the process that reads" if scenario.needs_workers else ""),
+        ("settings", _settings(scenario)),
+        ("where", _ONLY_WITH_WORKERS if scenario.needs_workers else ""),
         ("tries", ", ".join(exercised)),
     ]
     return _article("scenario", scenario.name, scenario.why, parts)
@@ -98,7 +134,10 @@ def _fault(kind: str, cls: type[faults.Fault]) -> Article:
     title, _, rest = (inspect.getdoc(cls) or "").partition("\n")
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     parameters = ", ".join(f"{field.name}={_default(field)}" for field in fields)
-    used = ", ".join(scenario.name for scenario in SCENARIOS if isinstance(scenario.fault, cls))
+    used = ", ".join(
+        [scenario.name for scenario in SCENARIOS if isinstance(scenario.fault, cls)]
+        + [scenario.name for scenario in ON_DISK if any(kind in _faults_of(damage) for damage in scenario.on.values())]
+    )
     parts = [
         ("more", " ".join(rest.split())),
         ("effect", _EFFECTS[cls.effect]),
@@ -111,6 +150,10 @@ def _fault(kind: str, cls: type[faults.Fault]) -> Article:
         ("used in", used),
     ]
     return _article("fault", kind, title, parts)
+
+
+def _faults_of(damage: Damage) -> set[str]:
+    return {strike.fault for strike in damage.strikes}
 
 
 def _default(field: dataclasses.Field[object]) -> str:
@@ -157,11 +200,24 @@ def example(scenario: Scenario) -> TrialSpec:
     )
 
 
+_STATES = {faults.Effect.LEGAL: "odd", faults.Effect.SLOW: "slow", faults.Effect.STALL: "hangs"}
+
+
+def example_on_disk(scenario: DiskScenario) -> TrialSpec:
+    """The scenario's trial on the first kind of corpus that it knows, as if its faults had struck the first samples."""
+    kind, damage = next(iter(scenario.on.items()))
+    struck = [disk_faults(kind)[strike.fault](**strike.parameters) for strike in damage.strikes]
+    states = tuple((sample, _STATES.get(fault.effect, "damaged")) for sample, fault in enumerate(struck))
+    return dataclasses.replace(
+        example(scenario), source=kind, plan=FaultPlan(dict(enumerate(struck))), stored=Stored("{}", states)
+    )
+
+
 disk_faults()  # registers them, so that they stand beside those in memory
 
 _ARTICLES: dict[str, dict[str, Callable[[], Article]]] = {
     "checks": {name: partial(_check, check) for name, check in checks.registry().items()},
-    "scenarios": {scenario.name: partial(_scenario, scenario) for scenario in SCENARIOS},
+    "scenarios": {name: partial(_scenario_of, name) for name in names()},
     "faults": {kind: partial(_fault, kind, cls) for kind, cls in faults.registry().items()},
     "diagnoses": {entry.id: partial(_diagnosis, entry) for entry in DIAGNOSES},
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from badbatch.conformance.checks import registry
+from badbatch.harness.corpus.damage.lines.cut_line import CutLine
 from badbatch.harness.faults.empty_tensor import EmptyTensor
 from badbatch.harness.faults.hang import Hang
 from badbatch.harness.faults.nan import Nan
@@ -16,6 +17,7 @@ from badbatch.harness.faults.slow import Slow
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
+from badbatch.harness.spec import Stored
 from told import MARKS, RAISES, REFILLS, SKIPS, STOPS, SUBSTITUTES, broken, told
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")
@@ -23,6 +25,26 @@ _DROPS = dataclasses.replace(RAISES, tail="drop")
 _TIMED: dict[str, Any] = {"timeout_s": 1.0, "workers": 1}
 _HUNG: dict[str, Any] = {**_TIMED, "plan": {5: Hang()}}
 _DEAD: dict[str, Any] = {"workers": 2, "plan": {5: Segfault()}}
+_LINES: dict[str, Any] = {"source": "jsonl", "stored": Stored("{}", files=(("a", 0, 6), ("b", 6, 6)))}
+_BAD_LINE: dict[str, Any] = {
+    "source": "jsonl",
+    "plan": {7: CutLine()},
+    "stored": dataclasses.replace(_LINES["stored"], states=((7, "damaged"),)),
+    "contract": SKIPS,
+}
+_BAD_ROW: dict[str, Any] = {
+    **_BAD_LINE,
+    "source": "parquet",
+    "stored": dataclasses.replace(_BAD_LINE["stored"], groups=(0, 3, 6, 9)),
+    "batch": 2,
+}
+_BAD_PICTURE: dict[str, Any] = {
+    **_BAD_LINE,
+    "source": "imagefolder",
+    "stored": dataclasses.replace(_BAD_LINE["stored"], files=tuple((f"{sample}.jpg", sample, 1) for sample in range(12))),
+}
+_FILES_GIVEN_UP = dataclasses.replace(SKIPS, blast_radius="file")
+_BATCHES_GIVEN_UP = dataclasses.replace(SKIPS, blast_radius="batch")
 
 KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("no-duplicates", "0-3 4-7 8-11 end", {}),
@@ -76,6 +98,15 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 5,7 end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 r1:fault5 raise end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("no-leftovers", "0-3 4-7 8-11 end closing closed", {}),
+    ("loss-factor", "0-3 4,5,6,8 9-11 end", _BAD_LINE),
+    ("loss-factor", "0-3 raise 8-11 end", {**_BAD_LINE, "contract": RAISES}),
+    ("loss-factor", "0-3 4,5,6 end", {**_BAD_LINE, "contract": _FILES_GIVEN_UP}),
+    ("loss-factor", "0-3 4,5,8,9 10,11 end", {**_BAD_LINE, "contract": _BATCHES_GIVEN_UP}),
+    ("loss-factor", "0-3 8-11 end", {**_BAD_LINE, "contract": _FILES_GIVEN_UP}),  # 4 and 5 lie beside nothing damaged
+    ("loss-factor", "read0-11 4-6,0-2 8-10 end", _BAD_PICTURE),  # 3 and 11 were read far from the damaged one
+    ("fields-complete", "0-3 4-7 8-11 end", _LINES),
+    ("fields-complete", "0-3 4,5,6,7% 8-11 end", _BAD_LINE),
+    ("fields-complete", "0-3^ 4-7^ 8-11^ end", _LINES),
 ]
 
 BROKEN: list[tuple[str, str, dict[str, Any]]] = [
@@ -154,6 +185,14 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("ranks-in-step", "r0: 0,2 4,6 waited end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2, "lockstep": True}),
     ("no-leftovers", "0-3 4-7 8-11 end closing closed left:process:a_worker", {}),
     ("no-leftovers", "0-3 break closing closed left:thread:prefetcher left:file:tmp123", {"break_after": 1}),
+    ("loss-factor", "0-3 4,5,6 end", _BAD_LINE),
+    ("loss-factor", "0-3 4,5 end", {**_BAD_LINE, "contract": _BATCHES_GIVEN_UP}),
+    ("loss-factor", "0-3 4,5 raise end", {**_BAD_LINE, "contract": RAISES}),
+    ("loss-factor", "0,1 2,3 4,5 9,10 11 end", _BAD_ROW),
+    ("loss-factor", "0-3 4,5,6,9 10,11 end", _BAD_LINE),
+    ("loss-factor", "read0-11 0-3 8-11 end", _BAD_PICTURE),
+    ("fields-complete", "0-3 4,5%,6,7 8-11 end", _LINES),
+    ("fields-complete", "0-3 4,5^,6,7 8-11 end", _LINES),
 ]
 
 

@@ -112,12 +112,20 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
 NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     # Two samples came twice, without a shuffle.
     ("shuffled-differently", "no-duplicates", "r0:read0,3,5,6 r1:read2,5,6,7 0,3 5,6 end r1:2,5 r1:6,7 r1:end", _TWO_RANKS),
+    # Shuffling is asked for, and each process reads in order all the same.
+    ("shuffled-differently", "no-duplicates",
+     "r0:read0,3,5,6 r1:read2,5,6,7 0,3 5,6 end r1:2,5 r1:6,7 r1:end", {**_TWO_RANKS, "shuffle": True}),
     # One sample is read again by the other worker: a retry.
     ("not-split-by-worker", "no-duplicates", "w0:read0-3 w1:read4-7 w1:read3 0-3 4-7 3 end", {"samples": 8, "workers": 2}),
     # Padding repeats a sample on a second rank.
     ("not-split-by-rank", "no-duplicates", "0,2,4 end r1:1,3,0 r1:end", {"samples": 5, "batch": 3, "ranks": 2}),
     # Doubled and lost, but on one rank.
     ("rank-and-worker-composed-wrongly", "no-duplicates", "w0:read0-3 w1:read2-5 0-3 2-5 end", {"samples": 8, "workers": 2}),
+    # Doubled, and nothing is left out.
+    ("rank-and-worker-composed-wrongly", "no-duplicates",
+     "r0.w0:read0,4 r0.w1:read2,6 r1.w0:read1,5 r1.w1:read3,5,7 0,4 2,6 end r1:1,5 r1:3,5 r1:7 r1:end", _GRID),
+    # One worker has a partial batch, which may go.
+    ("drop-last-per-worker", "no-lost-batches", "w0:read0-3 w1:read4-6 0-3 end", {"samples": 7, "workers": 2, "drop_last": True}),
     # The last samples that were dropped are those of one worker.
     ("drop-last-per-worker", "no-lost-batches", "w0:read0-3 w1:read4-9 0-3 end", {"samples": 10, "workers": 2, "drop_last": True}),
     # The short batch is in the middle of a worker's share.
@@ -125,10 +133,12 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
      "w0:read0,1,4-7 w1:read2,3,8-11 0,1 2,3 4-7 8-11 end", {"workers": 2}),
     # The substitution is reported.
     ("substituted-silently", "contract-kept", "0-3 fault5 read6 4,6,6,7 skip5 8-11 end", {"contract": SKIPS}),
+    # More came again than were damaged.
+    ("substituted-silently", "no-duplicates", "0-3 fault5 read6 4,6,6,7 8-11 8-11 end", {"contract": SKIPS}),
     # The error came out.
     ("batch-unpicklable", "no-lost-batches", "0-3 w1:read4 w1:fault5 w1:read6-7 raise end", _PICKLES),
     # The living worker is not done.
-    ("batch-lost-with-the-news", "finite-epoch", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:begin8 ask stalled", _DEAD),
+    ("batch-lost-with-the-news", "finite-epoch", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-10 w0:begin11 ask stalled", _DEAD),
     # The consumer did not wait: the trial was cut in its own step.
     ("waits-for-dead-worker", "crash-surfaces", "w0:read0-3 w1:fault5 0-3 stalled", _DEAD),
     # The death was told.
@@ -146,6 +156,8 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("timeout-not-passed-on", "finite-epoch", "0-3 w1:fault5 ask +1s raise:TimeoutError:timed_out ask +13s stalled", _HUNG),
     # The hung read came back before the closing.
     ("close-waits-for-hung-worker", "correct-timeout", "0-3 4-7 8-11 end closing +11s closed", {"timeout_s": 1.0, "workers": 1}),
+    # Twice is no pattern.
+    ("position-stuck", "contract-kept", "0-3 fault5 raise raise end", {}),
     # Batches come between the errors.
     ("position-stuck", "contract-kept", "fault5 raise 0-3 raise 8-11 raise end", {}),
     # Three retries are a limit.
@@ -159,6 +171,10 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("false-end", "contract-kept", "0-3 read4 fault5 read6-7 8-11 12-15 end", {"samples": 16}),
     # The samples were never read.
     ("batch-lost-worker-alive", "no-lost-batches", "w0:read0-3 0-3 w0:read8-11 8-11 12-15 end", _PAIR),
+    # The worker that had read them hangs.
+    ("batch-lost-worker-alive", "no-lost-batches",
+     "w0:read0-3 0-3 w1:read4-7 w1:fault9 ask +1s raise:TimeoutError:timed_out end",
+     {"samples": 12, "timeout_s": 1.0, "workers": 2, "plan": {9: Hang()}}),
     # The skips happened in the consumer's own process.
     ("skip-counter-in-worker", "exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped0", {"contract": SKIPS}),
     # The odd sample went with an error.

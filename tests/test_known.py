@@ -125,7 +125,8 @@ def test_what_is_inconclusive_for_another_reason_stays_so() -> None:
 def test_an_entry_whose_check_holds_everywhere_is_stale(marks: tuple[Mark, ...], unsteady: bool, stale: bool) -> None:
     """An entry is stale where its check holds in every trial that it speaks of, unless it is declared unsteady."""
     verdicts = [verdict(mark=mark, topology=Topology(workers)) for workers, mark in enumerate(marks)]
-    _, texts = known.apply(verdicts, [entry(unsteady=unsteady)])
+    marked, texts = known.apply(verdicts, [entry(unsteady=unsteady)])
+    assert [v.mark for v in marked] == [Mark.KNOWN if mark is Mark.FAIL else mark for mark in marks]
     assert texts == (["k.toml, entry 1: no-lost-batches in one-bad[*]: the check holds now; remove the entry"] if stale else [])
 
 

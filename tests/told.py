@@ -12,7 +12,8 @@ the consumer of rank 0. Standing alone, such a name holds for all tokens up to t
 what the consumer does
 ======================  ==============================================================================================
 ``0-3`` ``0-3,7``       it asks, and gets a batch of these samples; ``5~`` with content that is not its own, ``5?`` marked
-                        as missing, ``?`` marked and without an id, ``[]`` an empty batch
+                        as missing, ``?`` marked and without an id, ``[]`` an empty batch; ``5%`` with a field of another
+                        sample, ``5^`` without a field that others have (on disk)
 ``raise``               it asks, and gets an error: ``raise:ValueError:what_it_says``; without a message that of the last
                         fault; ``raise@iter``, ``@outside``, ``@factory``, ``@close``, ``@length``, ``@report`` elsewhere
 ``end``                 it asks, and the epoch is over
@@ -63,6 +64,14 @@ from badbatch.harness.recorder import RECORD, Cap, Content, Kind, Remains, Where
 from badbatch.harness.spec import Topology, TrialSpec
 
 _TICK = 1_000_000  # nanoseconds a token
+_LACKING = 32  # of the stories alone: the sample came without one of its fields
+_CONTENT = {
+    "": Content.WHOLE,
+    "~": Content.WRONG,
+    "?": Content.MARKED,
+    "%": Content.WRONG | Content.MIXED,
+    "^": Content.WHOLE | _LACKING,
+}
 _SPEAKER = re.compile(r"(?:r(\d+))?\.?(?:w(\d+))?:(?=.|$)")
 _WHERE = {"iter": Where.ITER, "outside": Where.OUTSIDE, "factory": Where.FACTORY, "close": Where.CLOSE, "length": Where.LENGTH,
           "report": Where.REPORT}
@@ -248,7 +257,7 @@ class _Teller:
         step = self._steps[self._rank]
         if token == "ask":
             self._ask()
-        elif token == "[]" or re.fullmatch(r"[\d?~,-]+", token):
+        elif token == "[]" or re.fullmatch(r"[\d?~%^,-]+", token):
             self._batch([] if token == "[]" else list(_members(token)))
         elif token == "unreadable":
             self._answer(Kind.GOT)
@@ -291,11 +300,13 @@ class _Teller:
             return False
         return True
 
-    def _batch(self, members: list[tuple[int, Content]]) -> None:
+    def _batch(self, members: list[tuple[int, int]]) -> None:
         step = self._steps[self._rank]
         self._answer(Kind.GOT, len(members))
         for sample, content in members:
-            self._write(Kind.ARRIVED, sample, step, content)
+            self._write(Kind.ARRIVED, sample, step, content & ~_LACKING)
+            if self._spec.stored is not None:
+                self._write(Kind.FIELDS, sample, 0b01 if content & _LACKING else 0b11)
 
     def _raise(self, where: str | None, type_name: str | None, message: str | None) -> None:
         said = self._last_message if message is None else message.replace("_", " ")
@@ -345,13 +356,13 @@ class _Teller:
         return True
 
 
-def _members(text: str) -> Iterator[tuple[int, Content]]:
+def _members(text: str) -> Iterator[tuple[int, int]]:
     """``0-3,5~,6?,?`` as (id, content) pairs."""
     for part in text.split(","):
-        match = re.fullmatch(r"(?:(\d+)(?:-(\d+))?)?([~?]?)", part)
+        match = re.fullmatch(r"(?:(\d+)(?:-(\d+))?)?([~?%^]?)", part)
         if match is None or not part:
             raise ValueError(f"{part!r} is no sample in a story")
-        content = {"": Content.WHOLE, "~": Content.WRONG, "?": Content.MARKED}[match.group(3)]
+        content = _CONTENT[match.group(3)]
         first = -1 if match.group(1) is None else int(match.group(1))
         last = first if match.group(2) is None else int(match.group(2))
         for sample in range(first, last + 1):

@@ -55,9 +55,11 @@ def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> 
     lost = [int(s) for s in epoch.having(Fate.LOST) if silent[s] and s not in odd]
     wrongly_skipped = [int(s) for s in epoch.having(Fate.SKIPPED) if expected.owed[s] == Owed.GOOD and s not in odd]
     if lost:
+        contested = history.spec.stored is not None and any(expected.owed[s] == Owed.EITHER for s in lost)
+        what = count(len(lost), "sample" if contested else "good sample") + " that some decoder finds good" * contested
         yield Violation(
             promised=_promise(expected),
-            happened=f"{count(len(lost), 'good sample')} never arrived{_after(history, expected)}",
+            happened=f"{what} never arrived{_after(history, expected)}",
             lost=tuple(lost),
             share=_share(history, lost),
         )

@@ -1,0 +1,150 @@
+"""Checks on what comes from disk: how much one fault costs, and whether a sample's fields belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from ...harness.history import History
+from ...harness.job import Contract
+from ...harness.recorder import Content, Kind
+from ...harness.spec import Stored, TrialSpec
+from ...harness.storedbatch import FIELDS
+from ..expectation import Expectation, Owed
+from ..ledger import Fate, Ledger
+from .base import Violation, check, count, spans
+
+_WIDTH = {"sample": 0, "batch": 1, "row group": 2, "rest of the file": 2, "file": 2, "shard": 2}
+"""How wide a loss is; the promises are among its keys."""
+
+
+def _damaged_on_disk(spec: TrialSpec) -> bool:
+    return spec.stored is not None and any(state not in ("odd", "slow") for _, state in spec.stored.states)
+
+
+def _goes_on(contract: Contract, spec: TrialSpec) -> str | None:
+    if contract.on_damage == "raise" and contract.after_error == "stop":
+        return "the loader promises to stop at the first error: nothing after it is owed"
+    return None
+
+
+@check(
+    "loss-factor",
+    title="One fault costs one sample, or no more than the contract says",
+    why="A reader that gives up a shard for one bad row loses a thousand samples for one, and training goes on without a word.",
+    source="badbatch's contract, blast_radius; undeclared it is the sample, and for a loader that raises its batch",
+    exercised=_damaged_on_disk,
+    needs=_goes_on,
+)
+def loss_factor(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """Good samples that never arrived, where all of them lie beside damaged ones: in the batch, row group or file."""
+    epoch = ledger.first
+    stored = history.spec.stored
+    if stored is None or not epoch.whole:
+        return
+    gone = np.isin(epoch.fate, (Fate.LOST, Fate.COLLATERAL, Fate.SKIPPED))
+    lost = np.flatnonzero(expected.good & ~expected.odd & gone)
+    damaged = np.flatnonzero(expected.owed != Owed.GOOD)
+    if not len(lost) or not len(damaged):
+        return
+    promised = expected.contract.blast_radius or ("batch" if expected.contract.on_damage == "raise" else "sample")
+    found = list(_losses(history, stored, lost, damaged))
+    if sum(len(mine) for _, _, mine in found) < len(lost):
+        return  # some lie beside nothing that is damaged: another check's finding
+    for scope, path, mine in found:
+        if _WIDTH[scope] > _WIDTH[promised]:
+            culprits = [int(s) for s in damaged if path in ("", stored.path_of(int(s)))]
+            where = f" {path}" if path and _WIDTH[scope] > 1 else ""
+            yield Violation(
+                f"a fault costs no more than its {promised}",
+                f"{count(len(mine), 'good sample')} went with damaged sample {spans(culprits)}: its {scope}{where}",
+                lost=tuple(mine),
+                witnesses=tuple(culprits[:5]),
+            )
+
+
+def _losses(
+    history: History, stored: Stored, lost: npt.NDArray[np.int64], damaged: npt.NDArray[np.int64]
+) -> Iterator[tuple[str, str, list[int]]]:
+    """What was lost beside what is damaged: how wide the loss is, in which file, and the samples."""
+    if len(stored.files) == history.spec.samples:  # a file is a sample
+        near = _read_together(history, damaged)
+        mine = [int(sample) for sample in lost if int(sample) in near]
+        if mine:
+            yield "batch", "", mine
+        return
+    for path, first, size in stored.files:
+        bad = damaged[(damaged >= first) & (damaged < first + size)]
+        mine = [int(sample) for sample in lost if first <= sample < first + size]
+        if len(bad) and mine:
+            yield _scope(history.spec, stored, mine, bad), path, mine
+
+
+def _scope(spec: TrialSpec, stored: Stored, lost: list[int], bad: npt.NDArray[np.int64]) -> str:
+    """The narrowest that holds all the losses of one file."""
+    reach = spec.batch_size - 1
+    if len(lost) <= reach * len(bad) and all(np.abs(bad - sample).min() <= reach for sample in lost):
+        return "batch"
+    groups = np.array(stored.groups)
+    if len(groups):
+        group_of = np.searchsorted(groups, lost, side="right")
+        if set(group_of) <= set(np.searchsorted(groups, bad, side="right")):
+            return "row group"
+    return "rest of the file" if min(lost) > bad.min() else "file"
+
+
+def _read_together(history: History, damaged: npt.NDArray[np.int64]) -> set[int]:
+    """The samples that a process read less than a batch's length before or after a damaged one."""
+    reads = history.of(Kind.READ)
+    reach = history.spec.batch_size - 1
+    found: set[int] = set()
+    for pid in np.unique(reads["pid"]):
+        mine = reads["sample"][reads["pid"] == pid]
+        for place in np.flatnonzero(np.isin(mine, damaged)):
+            found.update(int(sample) for sample in mine[max(0, place - reach) : place + reach + 1])
+    return found
+
+
+@check(
+    "fields-complete",
+    title="A sample arrives with all its fields, and none of another's",
+    why="A caption that slipped by one row trains the model on pairs that never existed, and every sample is still there.",
+    source="the WebDataset convention (the members of one key are a sample) and the row of a table; badbatch's samples say in "
+    "each field whose it is",
+    exercised=lambda spec: spec.stored is not None,
+)
+def fields_complete(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """Of good samples; a field that no sample comes with is not asked for."""
+    for epoch in ledger.epochs:
+        arrived = history.of(Kind.ARRIVED, epoch=epoch.number)
+        known = (arrived["sample"] >= 0) & (arrived["sample"] < history.spec.samples)
+        mixed = np.unique(arrived["sample"][known & ((arrived["flags"] & Content.MIXED) != 0)])
+        mixed = mixed[expected.owed[mixed] == Owed.GOOD]
+        if len(mixed):
+            yield Violation(
+                "all fields of a sample are its own",
+                f"{count(len(mixed), 'sample')} arrived with fields of another sample",
+                witnesses=tuple(int(sample) for sample in mixed),
+            )
+        yield from _lacking(history, epoch.number, expected)
+
+
+def _lacking(history: History, epoch: int, expected: Expectation) -> Iterator[Violation]:
+    events = history.of(Kind.FIELDS, epoch=epoch)
+    events = events[(events["sample"] >= 0) & (events["sample"] < history.spec.samples)]
+    events = events[expected.owed[events["sample"]] == Owed.GOOD]
+    if not len(events):
+        return
+    bits = (events["aux"][:, None] >> np.arange(len(FIELDS))) & 1
+    usual = bits.mean(axis=0) > 0.5
+    lacking = usual & (bits == 0)
+    short = np.unique(events["sample"][lacking.any(axis=1)])
+    if len(short):
+        names = ", ".join(name for name, any_lacks in zip(FIELDS, lacking.any(axis=0)) if any_lacks)
+        yield Violation(
+            "every sample arrives with the fields that the others have",
+            f"{count(len(short), 'sample')} arrived without {names}",
+            witnesses=tuple(int(sample) for sample in short),
+        )
