@@ -72,7 +72,7 @@ def saved_plainly(root: Path, pictures: list[tuple[str, str, Image.Image]], samp
 
 def pictures_of(recipe: Recipe, root: Path) -> list[tuple[str, str, Image.Image]]:
     """Some of the corpus's pictures, decoded: path, format, pixels."""
-    found = []
+    found: list[tuple[str, str, Image.Image]] = []
     place = studio(recipe.seed, recipe.size, recipe.samples)
     for record in read_samples(str(root)):
         data = (root / record.path).read_bytes() if record.fault is None else place.jpeg(record.id)
@@ -82,6 +82,16 @@ def pictures_of(recipe: Recipe, root: Path) -> list[tuple[str, str, Image.Image]
         if len(found) == 1000:
             break
     return found
+
+
+def against_saves(work: Path, title: str, recipe: Recipe, pictures: list[tuple[str, str, Image.Image]]) -> None:
+    """Compare making a corpus with a plain loop that saves the same pictures."""
+    compared(
+        f"make, {title}, against a loop of Pillow saves",
+        lambda turn: make(str(work / f"made {title} {turn}"), recipe),
+        lambda turn: saved_plainly(work / f"saved {title} {turn}", pictures, recipe.samples),
+        "3",
+    )
 
 
 def main() -> None:
@@ -103,12 +113,7 @@ def main() -> None:
             first = work / f"first {title}"
             make(str(first), recipe)
             pictures = pictures_of(recipe, first)
-            compared(
-                f"make, {title}, against a loop of Pillow saves",
-                lambda turn, title=title, recipe=recipe: make(str(work / f"made {title} {turn}"), recipe),
-                lambda turn, title=title, all_=pictures: saved_plainly(work / f"saved {title} {turn}", all_, samples),
-                "3",
-            )
+            against_saves(work, title, recipe, pictures)
         clean = work / "first clean"
         compared(
             "make --from, damage 5 %, against cp -r",

@@ -60,6 +60,7 @@ DIAGNOSES: tuple[Entry, ...] = (
     splitting.remainder_not_evened_out,
     ending.exhausted_after_one_epoch,
     ending.goes_on_where_it_was_left,
+    ending.closing_waits_in_vain,
     ending.workers_kept_after_break,
     ending.helpers_not_ended,
 )

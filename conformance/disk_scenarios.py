@@ -92,9 +92,10 @@ def _placed(strike: Strike, cls: type[DiskFault], kind: str, samples: int, per_f
         at = 5 % samples if strike.nth is None else (strike.nth + 1) * samples // (strike.of + 1)
     elif strike.nth is None:  # the second of the second file, so that more could be lost on both sides
         at = min(per_file + 1, samples - 1)
-    else:  # in files that are not struck as wholes
+    else:  # in files that are not struck as wholes; never next to each other, since some spoil what follows them
         half = max(1, files // 2)
-        at = min(2 * (strike.nth % half) * per_file + 1 + strike.nth // half, samples - 1)
+        rows = range(1, per_file, 2)
+        at = min(2 * (strike.nth % half) * per_file + rows[strike.nth // half % len(rows)], samples - 1)
     return Choice(strike.fault, parameters=strike.parameters, at=at)
 
 
@@ -132,7 +133,7 @@ def _usual(kind: str, cls: type[DiskFault]) -> bool:
 
 _ALONE = ("missing-file", "hanging-pipe", "trickling-pipe", "no-permission")
 """Faults with a scenario of their own, which would hide the others of their family."""
-_SMALLER: Mapping[str, Mapping[str, Any]] = {"long-line": {"megabytes": 1}}
+_SMALLER: Mapping[str, Mapping[str, Any]] = {"long-line": {"megabytes": 3}}
 
 
 def _families() -> Iterator[DiskScenario]:

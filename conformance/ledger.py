@@ -263,7 +263,7 @@ class _Accountant:
         if not epoch.whole:
             self._cut_short(epoch, fate)
             return fate
-        stopped = not expected.goes_on and errors > 0
+        stopped = not expected.goes_on and errors > 0 and bool(np.any(not_good))  # an oddity is no cause to stop
         fate[expected.in_radius & np.isin(fate, (Fate.LOST, Fate.SKIPPED))] = Fate.COLLATERAL
         self._nearest_collateral(fate, expected.collateral_budget(errors))
         if stopped:

@@ -37,6 +37,7 @@ _CLEAN = "clean"
 _CONFIRM = 2  # what is believed is confirmed: a failing trial is run this often
 _WAITING_PER_BUSY = 16  # trials that mostly wait cost a processor little: run this many for each that computes
 _BEGINNING_S = 1.0  # but to begin one costs as much as any other
+_READABLE = 24  # letters of a trial's name in that of its folder: sockets in it may have paths of 107 bytes at most
 _POLL_S = 0.2
 _RESTARTS = 5
 _ELSEWHERE_S = 120.0  # how long another process may take over a claimed trial, beyond its deadline
@@ -174,6 +175,8 @@ class Suite:
                     course = self._courses[spec.id] = _Course(spec, scenario.slow, wanted=self.options.repeat)
                     if reason := stays_away(declared, topology, scenario):
                         course.result = self._not_run(spec, reason)
+        if not self._courses:
+            raise UserError(f"no selected scenario is put to {', '.join(self.sources)}: badbatch list scenarios shows them all")
 
     def _shapes(self) -> tuple[list[str], list[Topology]]:
         """The scenarios and topologies that the options select; refuses names that match nothing."""
@@ -410,7 +413,7 @@ class Suite:
 
     def _folder(self, name: str) -> Path:
         self._folders += 1
-        return self._scratch / f"{self._folders:05d}-{slug(name)}"
+        return self._scratch / f"{self._folders:05d}-{slug(name)[:_READABLE]}"
 
     def _judge(self, course: _Course, folder: Path) -> None:
         history = History.load(folder)

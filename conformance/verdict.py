@@ -123,6 +123,7 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     "fields-complete": ("content-intact",),
     "no-lost-batches": ("honest-length", "ranks-in-step", "contract-kept", "exact-skip-count", "full-batches"),
     "contract-kept": ("ranks-in-step", "exact-skip-count", "error-kept", "error-names-sample", "full-batches"),
+    "correct-timeout": ("no-leftovers",),
     "crash-surfaces": ("no-lost-batches", "contract-kept", "exact-skip-count"),
     "content-intact": ("contract-kept", "exact-skip-count"),
     "oddities-kept": ("contract-kept", "exact-skip-count", "full-batches"),
@@ -130,7 +131,8 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     "fresh-epoch": ("honest-length",),
 }
 
-_ENDLESS = "finite-epoch"  # the check whose violation cuts a trial short
+_CUT_SHORT_BY = ("finite-epoch", "correct-timeout", "no-leftovers")
+"""Checks whose violation cuts a trial short: a call of next() that never returns, or a closing that never ends."""
 
 
 def judge(history: History, *, contract: Contract | None = None, clean: str = "", replay: str = "") -> list[Verdict]:
@@ -159,9 +161,10 @@ def fold(verdicts: Sequence[Verdict]) -> list[Verdict]:
         for consequence in consequences:
             if cause in failed and consequence in failed and not _explains(causes, consequence, cause):
                 causes.setdefault(consequence, cause)
+    cut_short_by = next((check for check in _CUT_SHORT_BY if check in failed), "")
     for verdict in verdicts:
-        if verdict.mark is not Mark.FAIL and verdict.cause in failed:
-            causes[verdict.check] = verdict.cause
+        if verdict.mark is not Mark.FAIL and verdict.cause:
+            causes[verdict.check] = cut_short_by
     return [dataclasses.replace(verdict, cause=causes.get(verdict.check, "")) for verdict in verdicts]
 
 
@@ -194,7 +197,7 @@ def _one(
         return _failed(verdict, check, violations, history, ledger, expected)
     doubt = _doubt(history)
     if doubt and not (check.can_acquit_cut and history.ended.cut):
-        cause = _ENDLESS if history.ended.cut else ""
+        cause = _CUT_SHORT_BY[0] if history.ended.cut else ""  # fold() puts the check there that did fail
         return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=doubt, cause=cause)
     return verdict
 

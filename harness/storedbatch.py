@@ -23,6 +23,7 @@ from .recorder import Content
 FIELDS = ("id", "__key__", "path", "picture", "text", "number", "amount", "spans", "start_us", "values", "txt", "json", "cls")
 """The fields of stored samples that are told apart, by whatever name a picture's is; their order is that of the mask's bits."""
 
+_PICTURE_BIT = 1 << FIELDS.index("picture")
 _NAMES = frozenset(("id", "ids", "__key__", "index", "path"))
 """Fields that name a sample, and prove nothing of its content."""
 _PICTURES = ("jpg", "jpeg", "png", "webp", "image", "img", "picture", "pixel_values")
@@ -51,7 +52,9 @@ class StoredBatchReader(BatchReader):
         self._by_name: dict[str, int] = {}
         self.fields = np.empty(0, np.int64)
         ambiguous = set()
+        self._samples = 0
         for record in read_samples(os.fspath(root)):
+            self._samples += 1
             self._markless |= record.identity == "path" and record.id in self._legal
             names = {tarfiles.split(member)[0] for member in record.members}
             if not names and record.row is None:
@@ -73,13 +76,17 @@ class StoredBatchReader(BatchReader):
             if given is None or len(given) != len(rows):
                 raise UnreadableBatch("@loader(ids=…) returned no sequence of whole numbers, one for each sample")
         judged = [self._row(row, None if given is None else int(given[place])) for place, row in enumerate(rows)]
-        if judged and all(sample < 0 and not flag & (Content.MARKED | Content.UNCHECKED) for sample, flag, _ in judged):
+        if judged and all(sample < 0 and flag != Content.MARKED for sample, flag, _ in judged) and not self._may_be_odd(judged):
             raise UnreadableBatch(_unknown(rows, batch))
         self.fields = np.array([fields for _, _, fields in judged], np.int64)
         return (
             np.array([sample for sample, _, _ in judged], np.int64),
             np.array([flag for _, flag, _ in judged], np.uint8),
         )
+
+    def _may_be_odd(self, judged: Sequence[tuple[int, Content, int]]) -> bool:
+        """Whether pictures without a name are among them, and there are oddities that bear none."""
+        return self._markless and any(flag == Content.UNCHECKED and fields & _PICTURE_BIT for _, flag, fields in judged)
 
     # --- from a batch to rows ------------------------------------------------------------------------------------
 
@@ -153,17 +160,19 @@ class StoredBatchReader(BatchReader):
         named = self._name(row) if given is None else given
         owners, whole, there = self._owners(row)
         mask = sum(1 << bit for bit, name in enumerate(FIELDS) if name in there)
-        if row.get("missing") is True or (not owners and not there - _NAMES and _all_null(row)):
+        if row.get("missing") is True or _all_null(row):
             return -1 if named is None else named, Content.MARKED, mask
         said = [owner for owner in owners.values() if owner is not None and owner >= 0]
         sample = _majority(said, named)
         if not owners:
             return sample, Content.UNCHECKED, mask
+        named_otherwise = named is not None and named >= 0 and named != sample
         silent_is_legal = sample in self._legal
-        good = whole and all(owner == sample or (owner is None and silent_is_legal) for owner in owners.values())
-        flag = Content.WHOLE if good else Content.WRONG
-        strangers = {owner for owner in (*said, *([named] if named is not None and named >= 0 else [])) if owner != sample}
-        return sample, flag | Content.MIXED if strangers and sample >= 0 else flag, mask
+        own = all(owner == sample or (owner is None and silent_is_legal) for owner in owners.values())
+        if own and whole and sample >= 0 and not named_otherwise:
+            return sample, Content.WHOLE, mask
+        mixed = sample >= 0 and (named_otherwise or any(owner != sample and owner < self._samples for owner in said))
+        return sample, Content.WRONG | Content.MIXED if mixed else Content.WRONG, mask
 
     def _name(self, row: Mapping[str, Any]) -> int | None:
         """The sample that the row's id, key, index or path names."""
@@ -249,7 +258,9 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _all_null(row: Mapping[str, Any]) -> bool:
-    return all(value is None for name, value in row.items() if name not in _NAMES and name != "missing")
+    """Whether the row has fields of content, and nothing in them."""
+    values = [value for name, value in row.items() if name not in _NAMES and name != "missing"]
+    return bool(values) and all(value is None for value in values)
 
 
 def _majority(said: Sequence[int], named: int | None) -> int:
@@ -280,7 +291,7 @@ def _is_pictures(column: Any) -> bool:
     """Whether it is a column of pictures: stacked, or in a list."""
     if isinstance(column, (list, tuple)):
         return bool(column) and all(one is None or _is_picture(one) for one in column) and any(map(_is_picture, column))
-    shape = getattr(column, "shape", ())
+    shape: tuple[int, ...] = tuple(getattr(column, "shape", ()))
     return len(shape) in (3, 4) and bool(shape[0]) and _is_picture(column[0]) and (len(shape) == 4 or shape[0] > 4)
 
 

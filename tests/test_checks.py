@@ -184,6 +184,7 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("ranks-in-step", "r0: 0,2 4,6 waited end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2, "lockstep": True}),
     ("no-leftovers", "0-3 4-7 8-11 end closing closed left:process:a_worker", {}),
+    ("no-leftovers", "0-3 4-7 8-11 end closing +20s stalled", {}),
     ("no-leftovers", "0-3 break closing closed left:thread:prefetcher left:file:tmp123", {"break_after": 1}),
     ("loss-factor", "0-3 4,5,6 end", _BAD_LINE),
     ("loss-factor", "0-3 4,5 end", {**_BAD_LINE, "contract": _BATCHES_GIVEN_UP}),

@@ -107,6 +107,7 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("goes-on-where-it-was-left", "fresh-epoch", "0-3 break epoch 4-7 8-11 end", {"break_after": 1}),
     ("workers-kept-after-break", "no-leftovers", "0-3 break closing closed left:process:a_worker", {"break_after": 1}),
     ("helpers-not-ended", "no-leftovers", "0-3 4-7 8-11 end closing closed left:thread:prefetcher", {}),
+    ("closing-waits-in-vain", "no-leftovers", "0-3 4-7 8-11 end closing +20s stalled", {"helpers": 2}),
 ]
 
 NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -196,6 +197,8 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("goes-on-where-it-was-left", "fresh-epoch", "0-3 break epoch 0-3 8-11 end", {"break_after": 1}),
     # No break.
     ("workers-kept-after-break", "no-leftovers", "0-3 4-7 8-11 end closing closed left:process:a_worker", {}),
+    # No helper lived: closing is stuck in itself.
+    ("closing-waits-in-vain", "no-leftovers", "0-3 4-7 8-11 end closing +20s stalled", {}),
     # What remained is no helper.
     ("helpers-not-ended", "no-leftovers", "0-3 4-7 8-11 end closing closed left:file:tmp123", {}),
 ]

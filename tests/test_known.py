@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,13 @@ def test_what_a_known_hang_cut_short_is_known_with_it() -> None:
     marked, stale = known.apply(found, [entry(check="finite-epoch", scenario="segfault")])
     assert {v.mark for v in marked} <= {Mark.KNOWN, Mark.PASS, Mark.NA}
     assert stale == []
+
+
+def test_what_a_known_closing_without_end_cut_short_is_known_with_it() -> None:
+    """Where a trial was cut because closing never ended, and that is known, nothing in it is left inconclusive."""
+    found = judge(told("0-3 4-7 8-11 end closing +20s stalled"))
+    marked, _ = known.apply(found, [entry(check="no-leftovers", scenario="clean")])
+    assert {v.mark for v in marked} <= {Mark.KNOWN, Mark.PASS, Mark.NA}
 
 
 def test_what_is_inconclusive_for_another_reason_stays_so() -> None:
@@ -264,8 +272,7 @@ def test_the_files_that_come_along_are_in_order() -> None:
     """Each entry of torch.toml names checks and scenarios that exist, is about torch's loader, and gives a reason of its own."""
     entries = known.load(known.find("torch"))
     assert entries
-    assert all(e.covers("torch.utils.data:DataLoader", e.scenario, "sharded_stream", Topology(2, 2)) or e.topology == "workers=2"
-               for e in entries)
-    assert not any(e.covers("pkg:load", e.scenario, "map", _TWO) for e in entries)
+    assert all(fnmatch.fnmatchcase("torch.utils.data:DataLoader", e.loader) for e in entries)
+    assert not any(fnmatch.fnmatchcase("pkg:load", e.loader) for e in entries)
     pairs = [dataclasses.replace(e, reason="", link="", where="", unsteady=False) for e in entries]
     assert len(set(pairs)) == len(pairs), "two entries speak of the same"

@@ -57,7 +57,7 @@ def histories(draw: st.DrawFn) -> History:
         loader="any:thing",
         directory="/",
         scenario="one-bad",
-        source=draw(st.sampled_from(["map", "stream", "sharded_stream"])),
+        source=draw(st.sampled_from(["map", "stream", "sharded_stream", "imagefolder"])),
         topology=Topology(draw(st.integers(0, 2)), draw(st.integers(1, 3))),
         plan=FaultPlan({sample: fault for sample, fault in plan.items() if sample < samples}),
         contract=Contract(

@@ -76,7 +76,7 @@ _SPEAKER = re.compile(r"(?:r(\d+))?\.?(?:w(\d+))?:(?=.|$)")
 _WHERE = {"iter": Where.ITER, "outside": Where.OUTSIDE, "factory": Where.FACTORY, "close": Where.CLOSE, "length": Where.LENGTH,
           "report": Where.REPORT}
 _CUTS = {"stalled": "stalled", "deadline": "out of time", "interrupted": "interrupted"}
-_CONSUMER_PID, _WORKER_PID, _PIDS_A_RANK = 100, 1, 10
+_CONSUMER_PID, _WORKER_PID, _PIDS_A_RANK, _HELPER_PID = 100, 1, 10, 900
 
 RAISES = Contract(on_damage="raise", after_error="continue", tail="pad")
 STOPS = Contract(on_damage="raise", after_error="stop", tail="pad")
@@ -96,6 +96,7 @@ def told(
     plan: dict[int, Any] | None = None,
     contract: Contract = RAISES,
     output: str = "",
+    helpers: int = 0,
     **settings: Any,
 ) -> History:
     """The history that a story tells.
@@ -103,6 +104,7 @@ def told(
     Args:
         plan: the faults; samples of ``fault…`` that it lacks raise OSError.
         output: what the trial printed.
+        helpers: how many processes of the loader still lived when the trial was cut.
         settings: further fields of the trial's spec.
 
     Raises:
@@ -125,7 +127,7 @@ def told(
         batch_size=batch,
         **settings,
     )
-    return _Teller(spec, output).tell(tokens)
+    return _Teller(spec, output, helpers).tell(tokens)
 
 
 def ledger_of(history: History) -> Ledger:
@@ -147,9 +149,10 @@ def diagnosed(check: str, history: History) -> str | None:
 
 
 class _Teller:
-    def __init__(self, spec: TrialSpec, output: str) -> None:
+    def __init__(self, spec: TrialSpec, output: str, helpers: int) -> None:
         self._spec = spec
         self._output = output
+        self._evidence = tuple({"pid": _HELPER_PID + number, "name": "helper", "state": "sleeping"} for number in range(helpers))
         self._now = 0
         self._records: list[tuple[int, ...]] = []
         self._texts: dict[tuple[int, int], dict[str, Any]] = {}
@@ -186,7 +189,7 @@ class _Teller:
         self._finish()
         records = np.array([tuple(record) for record in self._records], RECORD)
         order = np.argsort(records["rank"], kind="stable")
-        ended = Ended(cut=self._cut, seconds=self._now / 1e9, ranks=tuple(self._codes))
+        ended = Ended(cut=self._cut, seconds=self._now / 1e9, ranks=tuple(self._codes), evidence=self._evidence)
         return History(self._spec, records[order], self._texts, ended, output=self._output)
 
     def _finish(self) -> None:

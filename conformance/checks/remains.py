@@ -26,7 +26,15 @@ _WORDS = {
     source="DESIGN of badbatch; torch.utils.data, shutdown of workers",
 )
 def no_leftovers(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """No process, thread, shared-memory object, descriptor or temporary file, also after an early break."""
+    """No process, thread, shared-memory object, descriptor or temporary file, also after an early break; and closing ends."""
+    for rank in range(history.spec.topology.ranks):
+        begun, ended = (len(history.of(kind, rank=rank)) for kind in (Kind.CLOSING, Kind.CLOSED))
+        if begun > ended and history.ended.cut in ("out of time", "stalled"):
+            yield Violation(
+                "closing the loader comes to an end",
+                f"it had not ended when the trial was cut, after {history.ended.seconds:.0f} s",
+            )
+            return
     found = [(_WORDS[Remains(int(event["flags"]))], history.text(event)) for event in history.of(Kind.LEFTOVER)]
     if not found and history.complete:
         found = [(_OUTLIVED[str(entry["what"])], str(entry["name"])) for entry in history.ended.leftovers]

@@ -87,7 +87,8 @@ def contract_kept(history: History, ledger: Ledger, expected: Expectation) -> It
     yield from _cannot_be_built(history)
     for epoch in ledger.epochs:
         errors = sum(epoch.errors)
-        if errors > expected.error_budget and not (errors and not expected.goes_on and expected.spec.plan):
+        damage = bool(np.any(expected.owed != Owed.GOOD))
+        if errors > expected.error_budget and (not damage or expected.goes_on):
             yield _too_many(history, epoch, expected, errors)
         yield from _POLICY[expected.contract.on_damage or "raise"](history, epoch, expected)
 
@@ -105,7 +106,7 @@ def _cannot_be_built(history: History) -> Iterator[Violation]:
 
 def _too_many(history: History, epoch: Epoch, expected: Expectation, errors: int) -> Violation:
     first = history.of(Kind.RAISED, epoch=epoch.number)[0]
-    if not expected.spec.plan:
+    if not np.any(expected.owed != Owed.GOOD):
         return Violation("no error where nothing is damaged", f"the consumer got {_said(history, first)}")
     if expected.contract.on_damage != "raise":
         return Violation(
@@ -226,7 +227,7 @@ def _surfaced(history: History) -> Events:
 def error_names_sample(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Or the file that holds it; or carries what the source said in its own message."""
     source_said = [str(text["message"]) for text in _source_errors(history).values() if text["message"]]
-    suspects = history.struck if len(history.struck) else np.array(history.spec.damaged, np.int64)
+    suspects = history.struck if len(history.struck) else np.flatnonzero(expected.owed != Owed.GOOD)
     stored = history.spec.stored
     files = {stored.path_of(int(s)).rpartition("/")[2] for s in suspects} if stored is not None else set()
     for event in _surfaced(history):

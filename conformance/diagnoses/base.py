@@ -21,6 +21,7 @@ Mask = npt.NDArray[np.bool_]
 READS_WRONGLY = (Effect.ERROR, Effect.VALUE, Effect.TRANSIENT)
 """Effects after which the process that read lives and goes on."""
 
+_LOOKED_AT = 500  # faults: a pattern shows in the first of them, and rules that look at each stay quick
 _OF_WHOLE_EPOCHS = ("full-batches", "honest-length", "ranks-in-step")
 _MISSING = (Fate.LOST, Fate.UNDELIVERED, Fate.IN_DOUBT, Fate.DROPPED)
 
@@ -72,11 +73,11 @@ class Case:
         return self._read(Kind.FAULT)
 
     def struck(self, *effects: Effect) -> Events:
-        """The faults that took hold and have one of these effects."""
+        """The faults that took hold and have one of these effects; the first of them, where there are very many."""
         plan = self.spec.plan
         samples = [sample for sample in np.unique(self.faults["sample"]) if plan[int(sample)].effect in effects]
         found: Events = self.faults[np.isin(self.faults["sample"], samples)]
-        return found
+        return found[:_LOOKED_AT]
 
     def raised(self, rank: int | None = None) -> Events:
         """The errors that reached the consumer while it iterated."""
@@ -92,7 +93,9 @@ class Case:
 
     def in_worker(self, events: Events) -> Mask:
         """For each event of a reader, whether another process than the consumer wrote it."""
-        return np.array([self.consumers.get(int(e["rank"])) != int(e["pid"]) for e in events], np.bool_)
+        consumers = np.array([self.consumers.get(rank, -1) for rank in range(self.ranks)])
+        elsewhere: Mask = events["pid"] != consumers[events["rank"]]
+        return elsewhere
 
     def reader(self, event: np.void) -> str:
         """Who wrote an event of a reader: ``worker 0``, ``worker 1 of rank 0``, ``the consumer's own process``."""
@@ -101,8 +104,8 @@ class Case:
         if self.consumers.get(rank) == pid:
             return f"the consumer's own process{of_rank}"
         if worker < 0:
-            mine = self.reads[self.reads["rank"] == rank]["pid"]
-            order = [int(other) for other in dict.fromkeys(mine.tolist()) if other != self.consumers.get(rank)]
+            pids, first = np.unique(self.reads[self.reads["rank"] == rank]["pid"], return_index=True)
+            order = [int(other) for other in pids[np.argsort(first)] if other != self.consumers.get(rank)]
             worker = order.index(pid) if pid in order else len(order)
         return f"worker {worker}{of_rank}"
 

@@ -212,6 +212,23 @@ def workers_kept_after_break(case: Case) -> str | None:
 
 
 @diagnosis(
+    "closing-waits-in-vain",
+    cause="Closing waits for helpers that nobody has told to end.",
+    mend="Tell them before waiting, and not through a queue that may be gone when the garbage collector comes by: an event, or a "
+    "signal.",
+    explains=("no-leftovers",),
+)
+def closing_waits_in_vain(case: Case) -> str | None:
+    ended = case.history.ended
+    for rank in range(case.ranks):
+        begun, closed = (len(case.history.of(kind, rank=rank)) for kind in (Kind.CLOSING, Kind.CLOSED))
+        others = [entry for entry in ended.evidence if entry.get("pid") not in case.consumers.values()]
+        if begun > closed and ended.cut in ("out of time", "stalled") and others:
+            return f"closing had not ended after {ended.seconds:.0f} s, and {count(len(others), 'helper process')} lived, idle"
+    return None
+
+
+@diagnosis(
     "helpers-not-ended",
     cause="The loader's helpers outlive it.",
     mend="End and join them at the end of the epoch and in close(); daemons end with the interpreter only.",

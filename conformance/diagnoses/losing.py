@@ -24,9 +24,9 @@ def _after(events: Events, moment: np.void) -> Events:
     return found
 
 
-def _beyond_its_batch(case: Case, faults: Events) -> bool:
+def _beyond_its_batch(case: Case) -> bool:
     """Whether more good samples are lost than those that share a batch with a damaged one."""
-    return len(case.lost) > len(np.unique(faults["sample"])) * (case.spec.batch_size - 1)
+    return len(case.lost) > len(np.unique(case.faults["sample"])) * (case.spec.batch_size - 1)
 
 
 @diagnosis(
@@ -161,7 +161,7 @@ def error_swallowed_by_thread(case: Case) -> str | None:
         waits = case.waits_for_ever(rank)
         if not waits and not (_THREAD_DIED in case.history.output or _reads_ahead(case, rank)):
             continue
-        if waits or _beyond_its_batch(case, faults):
+        if waits or _beyond_its_batch(case):
             then = "the consumer waits for it" if waits else "the epoch ended as if it were done"
             return f"the thread that read ahead died in sample {fault['sample']}, and {then}"
     return None
@@ -186,7 +186,7 @@ def worker_left_at_first_error(case: Case) -> str | None:
         if not len(told) or (not own and case.goes_on_reading(fault)):
             continue
         went_on = len(others) or np.any(case.history.of(Kind.GOT, epoch=case.epoch.number, rank=rank)["time"] > told[0]["time"])
-        if went_on and _beyond_its_batch(case, faults):
+        if went_on and _beyond_its_batch(case):
             who = "a worker" if own else case.reader(fault)
             return (
                 f"{who} left its loop at its first error, in sample {fault['sample']}: "
@@ -203,7 +203,7 @@ def worker_left_at_first_error(case: Case) -> str | None:
 )
 def false_end(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)
-    if not len(case.lost) or not _beyond_its_batch(case, faults):
+    if not len(case.lost) or not _beyond_its_batch(case):
         return None
     for fault in faults:
         rank = int(fault["rank"])

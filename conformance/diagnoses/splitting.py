@@ -158,6 +158,8 @@ def batched_per_worker(case: Case) -> str | None:
         got = case.history.of(Kind.GOT, epoch=case.epoch.number, rank=rank)
         short = got[(got["sample"] > 0) & (got["sample"] < case.spec.batch_size)]
         mine = case.reads[case.reads["rank"] == rank]
+        if len(short) > len(np.unique(mine["pid"])):  # more than one from each process
+            continue
         owners = []
         for batch in short:
             samples = arrived[(arrived["rank"] == rank) & (arrived["aux"] == batch["aux"])]["sample"]

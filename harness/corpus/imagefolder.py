@@ -24,7 +24,7 @@ from .opinions import WHOLE, state_of
 from .originals import original_chunks
 from .studio import Studio, studio
 from .truth import judge, unsound
-from .words import file_stem
+from .words import file_stem, vocabulary
 
 _CHUNK = 256
 """Samples in a chunk; a constant, so that chunks do not depend on the machine."""
@@ -43,6 +43,8 @@ class ImageFolder(CorpusKind):
             import PIL  # noqa: F401 - only whether it is there
         except ImportError as error:
             raise UserError("making pictures needs Pillow: pip install 'badbatch[corpus]'") from error
+        if recipe.origin is None:
+            vocabulary(recipe.seed)  # drawn once, before processes share it; and Faker must be there
         if recipe.samples > MAX_ID + 1:
             raise UserError(f"a picture's id mark tells {MAX_ID + 1:,} samples apart, not {recipe.samples:,}")
 

@@ -62,6 +62,7 @@ def make(
     workplace = target.beside("making")
     workplace.remove()
     workplace.create()
+    _place.cache_clear()  # it remembers the folders that it made, and those of a removed corpus are gone
     free = workplace.free_bytes() if isinstance(workplace, LocalFolder) else None
     counts = Counts()
     try:

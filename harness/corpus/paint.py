@@ -24,7 +24,8 @@ def paint(draw: random.Random, size: tuple[int, int], words: Vocabulary) -> Pixe
     top = corners[0, 0] * (1 - across) + corners[0, 1] * across
     bottom = corners[1, 0] * (1 - across) + corners[1, 1] * across
     ground = top * (1 - down) + bottom * down
-    ground += grain.normal(0, draw.uniform(1, 7), (height, width, 1)).astype(np.float32)
+    strength = draw.randint(1, 12)
+    ground += grain.integers(-strength, strength + 1, (height, width, 1), np.int8)
 
     picture = Image.fromarray(ground.clip(0, 255).astype(np.uint8))
     pen = ImageDraw.Draw(picture)

@@ -18,6 +18,8 @@ from ..marks import draw_mark
 
 _GROUP = 6  # cells whose code is looked up at once
 _GROUP_BITS = (1 << _GROUP) - 1
+_GROUPS: dict[tuple[int, int, int], dict[tuple[int, int, int, int], str]] = {}
+"""What was looked up, by quality and blocks a cell (on which alone the codes depend)."""
 _TEMPLATE_ID = 0x555555
 
 
@@ -54,7 +56,7 @@ class Stamp:
         self._read_header(template)
         bits = _as_text(template[len(self._head) : -2].replace(b"\xff\x00", b"\xff"))
         self._still: list[tuple[int, int]] = []
-        self._groups: dict[tuple[int, int, int, int], str] = {}
+        self._groups = _GROUPS.setdefault((quality, *self._blocks), {})
         done = 0
         for run in self._runs(_TEMPLATE_ID):
             found = bits.find(run, done)

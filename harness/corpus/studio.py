@@ -18,8 +18,8 @@ from .words import Vocabulary, vocabulary
 if TYPE_CHECKING:
     from PIL import Image
 
-_SAMPLES_A_BACKGROUND = 64
-_BACKGROUNDS = (8, 128)  # fewest and most in one corpus, whatever its size: memory stays flat
+_SAMPLES_A_BACKGROUND = 128
+_BACKGROUNDS = (8, 64)  # fewest and most in one corpus, whatever its size: memory stays flat
 _KEPT_BYTES = 32 << 20  # of decoded backgrounds
 
 

@@ -10,6 +10,7 @@ from ..errors import UserError
 from .draws import number
 
 CLASSES = 10
+_PROVIDERS = [f"faker.providers.{name}" for name in ("person", "lorem", "address", "company")]  # all others cost time
 _LOCALES = ("de_DE", "el_GR", "fa_IR", "ja_JP", "ru_RU")
 
 
@@ -38,7 +39,7 @@ def vocabulary(seed: int) -> Vocabulary:
         from faker import Faker
     except ImportError as error:
         raise UserError("making a corpus needs Faker: pip install 'badbatch[corpus]'") from error
-    english = Faker("en_US")
+    english = Faker("en_US", _PROVIDERS, use_weighting=False)
     english.seed_instance(seed)
     words = tuple(
         dict.fromkeys(word for word in (english.word() for _ in range(600)) if re.fullmatch("[a-z]{3,12}", word))
@@ -48,7 +49,7 @@ def vocabulary(seed: int) -> Vocabulary:
     )
     foreign: list[str] = []
     for locale in _LOCALES:
-        faker = Faker(locale)
+        faker = Faker(locale, _PROVIDERS[:1], use_weighting=False)
         faker.seed_instance(seed)
         found = (word for name in (faker.name() for _ in range(60)) for word in name.split())
         foreign += [word for word in dict.fromkeys(found) if not word.isascii() and word.isalpha()][:40]

@@ -129,6 +129,7 @@ def register() -> None:
         format_description = "badbatch marked picture"
 
         def _open(self) -> None:
+            assert self.fp is not None  # Pillow opens it before it asks the plug-in
             data = self.fp.read()
             head = len(MAGIC) + len(effect_of(data) or "") + 1
             with Image.open(io.BytesIO(data[head:])) as inner:
