@@ -27,6 +27,7 @@ _PICTURE_BIT = 1 << FIELDS.index("picture")
 _NAMES = frozenset(("id", "ids", "__key__", "index", "path"))
 """Fields that name a sample, and prove nothing of its content."""
 _PICTURES = ("jpg", "jpeg", "png", "webp", "image", "img", "picture", "pixel_values")
+_CONTENT = frozenset((*FIELDS, *_PICTURES)) - _NAMES
 _NOTHING = object()
 _LEAST_SIDE = 32  # of what can be a picture
 
@@ -52,9 +53,9 @@ class StoredBatchReader(BatchReader):
         self._by_name: dict[str, int] = {}
         self.fields = np.empty(0, np.int64)
         ambiguous = set()
-        self._samples = 0
+        self._held = 0
         for record in read_samples(os.fspath(root)):
-            self._samples += 1
+            self._held += 1
             self._markless |= record.identity == "path" and record.id in self._legal
             names = {tarfiles.split(member)[0] for member in record.members}
             if not names and record.row is None:
@@ -171,7 +172,7 @@ class StoredBatchReader(BatchReader):
         own = all(owner == sample or (owner is None and silent_is_legal) for owner in owners.values())
         if own and whole and sample >= 0 and not named_otherwise:
             return sample, Content.WHOLE, mask
-        mixed = sample >= 0 and (named_otherwise or any(owner != sample and owner < self._samples for owner in said))
+        mixed = sample >= 0 and (named_otherwise or any(owner != sample and owner < self._held for owner in said))
         return sample, Content.WRONG | Content.MIXED if mixed else Content.WRONG, mask
 
     def _name(self, row: Mapping[str, Any]) -> int | None:
@@ -259,7 +260,7 @@ def _unwrapped(value: Any) -> Any:
 
 def _all_null(row: Mapping[str, Any]) -> bool:
     """Whether the row has fields of content, and nothing in them."""
-    values = [value for name, value in row.items() if name not in _NAMES and name != "missing"]
+    values = [value for name, value in row.items() if name in _CONTENT]
     return bool(values) and all(value is None for value in values)
 
 

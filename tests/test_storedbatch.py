@@ -129,7 +129,7 @@ def test_pictures_too_small_for_a_mark_may_be_nameless(shelf: Shelf) -> None:
 
 def test_pictures_that_nobody_can_know_are_told(shelf: Shelf) -> None:
     """A batch in which no picture bears a readable mark is refused, with what to do about it."""
-    with pytest.raises(UnreadableBatch, match="no id mark can be read .* give it a key named path or id, or declare @loader"):
+    with pytest.raises(UnreadableBatch, match=r"no id mark can be read .* give it a key named path or id, or declare @loader"):
         shelf.read((torch.rand(2, 3, 64, 64), torch.tensor([1, 2])), "imagefolder")
 
 

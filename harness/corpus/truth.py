@@ -42,7 +42,7 @@ def with_opencv(data: bytes) -> Decoded:
     import cv2
 
     with _silenced():
-        picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+        picture: Decoded | None = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     if picture is None:
         raise ValueError("imdecode returned None")
     return picture
