@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .batch import ID_KEYS, BatchReader, Flags, Ids, UnreadableBatch, _entry, _looked_at, _plain
 from .corpus import content, tarfiles

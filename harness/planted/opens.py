@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Opens:
-    """An audit hook. It records, for a file of the corpus that is opened to be read:
+    """An audit hook that records what the opening of a file of the corpus tells.
 
     - where each file is a sample, that a read of the sample begins, and that the one before it on this thread is over;
     - that the faults of the samples in it take hold, except those that strike in the decoder.
