@@ -62,7 +62,9 @@ class DiskScenario(Scenario):
         if kind == "imagefolder":
             samples, per_file = SIZES[self.size](given, batch_size), 1
         else:
-            per_file = max(2, -(-batch_size * -(-2 * given // (FILES * batch_size)) // 2))
+            batches = -(-2 * given // (FILES * batch_size))  # in two files
+            batches += batches * batch_size % 2
+            per_file = max(2, batches * batch_size // 2)
             if damage.files == 1:
                 per_file *= FILES
             samples = damage.files * per_file

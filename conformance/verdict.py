@@ -212,6 +212,11 @@ def _failed(
 ) -> Verdict:
     first = violations[0]
     more = f" (and {len(violations) - 1} more of this kind)" if len(violations) > 1 else ""
+    diagnosis, reason = None, ""
+    try:
+        diagnosis = diagnose(check.id, history, ledger, expected)
+    except Exception as error:  # the verdict stands without the likely cause
+        reason = f"looking for the likely cause raised {type(error).__name__}: {error}"
     return dataclasses.replace(
         verdict,
         mark=Mark.FAIL,
@@ -221,7 +226,8 @@ def _failed(
         duplicated=first.duplicated,
         witnesses=first.witnesses,
         share=first.share,
-        diagnosis=diagnose(check.id, history, ledger, expected),
+        diagnosis=diagnosis,
+        reason=reason,
     )
 
 

@@ -35,7 +35,7 @@ what a reader does
 ``begin5``              it begins to read a sample, and does not come back
 ``fault5``              it begins to read a sample, and the fault takes hold: the read raises, returns something, hangs
                         or dies, as the fault does that the plan has there; without a plan it raises OSError
-``skip5``               it calls on_skip
+``skip5`` ``skip?``     it calls on_skip; with -1, since it cannot tell which sample it was
 ======================  ==============================================================================================
 
 How the trial ended, as the last word: ``stalled``, ``deadline`` (out of time), ``interrupted``, ``died:-11`` (the exit code of
@@ -324,7 +324,7 @@ class _Teller:
             self._write(Kind.RAISED, self._steps[self._rank], number, _WHERE[where])
 
     def _reads(self, token: str) -> bool:
-        match = re.fullmatch(r"(read|begin|fault|skip)([\d,-]+)", token)
+        match = re.fullmatch(r"(read|begin|fault|skip)([\d,?-]+)", token)
         if match is None:
             return False
         for sample, _ in _members(match.group(2)):

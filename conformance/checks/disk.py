@@ -20,6 +20,9 @@ _WIDTH = {"sample": 0, "batch": 1, "row group": 2, "rest of the file": 2, "file"
 """How wide a loss is; the promises are among its keys."""
 
 
+_CALLED = {"batch": "its batch", "row group": "its row group in {}", "rest of the file": "the rest of {}", "file": "its file {}"}
+
+
 def _damaged_on_disk(spec: TrialSpec) -> bool:
     return spec.stored is not None and any(state not in ("odd", "slow") for _, state in spec.stored.states)
 
@@ -56,10 +59,9 @@ def loss_factor(history: History, ledger: Ledger, expected: Expectation) -> Iter
     for scope, path, mine in found:
         if _WIDTH[scope] > _WIDTH[promised]:
             culprits = [int(s) for s in damaged if path in ("", stored.path_of(int(s)))]
-            where = f" {path}" if path and _WIDTH[scope] > 1 else ""
             yield Violation(
                 f"a fault costs no more than its {promised}",
-                f"{count(len(mine), 'good sample')} went with damaged sample {spans(culprits)}: its {scope}{where}",
+                f"{count(len(mine), 'good sample')} went with damaged sample {spans(culprits)}: {_CALLED[scope].format(path)}",
                 lost=tuple(mine),
                 witnesses=tuple(culprits[:5]),
             )

@@ -49,6 +49,13 @@ class Case:
         return later[0] if later and self.check in _OF_WHOLE_EPOCHS and Stop.BROKE in first.stops else first
 
     @functools.cached_property
+    def arrived(self) -> Events:
+        """The arrivals of samples that the source holds."""
+        found = self.history.of(Kind.ARRIVED, epoch=self.epoch.number)
+        inside: Events = found[(found["sample"] >= 0) & (found["sample"] < self.spec.samples)]
+        return inside
+
+    @functools.cached_property
     def _readings(self) -> Events:
         return readings(self.history, self.epoch.number)
 
@@ -119,28 +126,34 @@ class Case:
         """The number of workers of each rank that the loader was told to use."""
         return self.spec.topology.workers
 
-    @functools.cached_property
-    def lost(self) -> Ids:
-        """The good samples that did not arrive and are no collateral, in the order of their ids."""
-        found: Ids = np.flatnonzero((self.expected.owed != Owed.DAMAGED) & np.isin(self.epoch.fate, _MISSING))
+    def mask(self, samples: Ids) -> Mask:
+        """A mask, one entry a sample, of these ids."""
+        found = np.zeros(self.spec.samples, np.bool_)
+        found[samples] = True
         return found
 
     @functools.cached_property
-    def missing(self) -> Ids:
+    def lost(self) -> Mask:
+        """The good samples that did not arrive and are no collateral."""
+        found: Mask = (self.expected.owed != Owed.DAMAGED) & np.isin(self.epoch.fate, _MISSING)
+        return found
+
+    @functools.cached_property
+    def missing(self) -> Mask:
         """The damaged samples that neither arrived in any form nor were reported."""
         epoch = self.epoch
-        gone = (self.expected.owed != Owed.GOOD) & (epoch.arrivals == 0) & (epoch.reported == 0)
-        return np.flatnonzero(gone)
+        gone: Mask = (self.expected.owed != Owed.GOOD) & (epoch.arrivals == 0) & (epoch.reported == 0)
+        return gone
 
     @functools.cached_property
-    def never_read(self) -> Ids:
-        """The samples that no process began to read."""
-        return np.setdiff1d(np.arange(self.spec.samples), self.reads["sample"])
+    def read(self) -> Mask:
+        """The samples that some process began to read."""
+        return self.mask(self.reads["sample"])
 
     @functools.cached_property
-    def read_whole(self) -> Ids:
-        """The samples that were read without an error, each once."""
-        return np.unique(self.done[self.done["flags"] == 0]["sample"])
+    def read_whole(self) -> Mask:
+        """The samples that were read without an error."""
+        return self.mask(self.done[self.done["flags"] == 0]["sample"])
 
     @property
     def endings(self) -> Iterator[tuple[int, Stop]]:

@@ -11,7 +11,7 @@ from ...harness.history import Events
 from ...harness.recorder import Kind
 from ..checks.base import count, spans
 from ..ledger import Stop
-from .base import READS_WRONGLY, Case, Ids, diagnosis
+from .base import READS_WRONGLY, Case, Mask, diagnosis
 
 _FEEDER = re.compile(r"multiprocessing.queues\.py\", line \d+, in _feed")
 _THREAD_DIED = "Exception in thread "  # the first words of threading.excepthook
@@ -26,7 +26,11 @@ def _after(events: Events, moment: np.void) -> Events:
 
 def _beyond_its_batch(case: Case) -> bool:
     """Whether more good samples are lost than those that share a batch with a damaged one."""
-    return len(case.lost) > len(np.unique(case.faults["sample"])) * (case.spec.batch_size - 1)
+    return _number(case.lost) > _number(case.mask(case.faults["sample"])) * (case.spec.batch_size - 1)
+
+
+def _number(which: Mask) -> int:
+    return int(np.count_nonzero(which))
 
 
 @diagnosis(
@@ -38,15 +42,15 @@ def _beyond_its_batch(case: Case) -> bool:
 def dead_worker_takes_its_queue(case: Case) -> str | None:
     for death in case.struck(Effect.CRASH):
         rank = int(death["rank"])
-        if not case.in_worker(np.array([death]))[0] or not len(case.lost) or case.waits_for_ever(rank):
+        if not case.in_worker(np.array([death]))[0] or not case.lost.any() or case.waits_for_ever(rank):
             continue
         if not len(_after(case.raised(), death)):
             continue
-        unread = len(np.intersect1d(case.lost, case.never_read))
-        how = f", {unread} of them never read" if 0 < unread < len(case.lost) else ", never read" if unread else ", though read"
+        lost, unread = _number(case.lost), _number(case.lost & ~case.read)
+        how = f", {unread} of them never read" if 0 < unread < lost else ", never read" if unread else ", though read"
         return (
-            f"{case.reader(death)} died in sample {death['sample']}, and {count(len(case.lost), 'good sample')} "
-            f"({spans(case.lost)}) never came{how}"
+            f"{case.reader(death)} died in sample {death['sample']}, and {count(lost, 'good sample')} "
+            f"({spans(np.flatnonzero(case.lost))}) never came{how}"
         )
     return None
 
@@ -64,15 +68,13 @@ def batch_lost_with_the_news(case: Case) -> str | None:
         rank = int(death["rank"])
         if not case.in_worker(np.array([death]))[0] or not case.waits_for_ever(rank):
             continue
-        kept = np.setdiff1d(case.read_whole, np.flatnonzero(case.epoch.arrivals))
         living = case.reads[(case.reads["rank"] == rank) & (case.reads["pid"] != death["pid"])]
-        unfinished = np.setdiff1d(living["sample"], case.read_whole)
-        readers = living[np.isin(living["sample"], kept)]
-        if not len(readers) or len(unfinished):
+        readers = living[(case.read_whole & (case.epoch.arrivals == 0))[living["sample"]]]
+        if not len(readers) or not case.read_whole[living["sample"]].all():
             continue
         return (
             f"{case.reader(death)} died in sample {death['sample']}, and call {case.epoch.calls[rank]} of next() waits, though "
-            f"{case.reader(readers[0])} lives and had read {count(len(np.unique(readers['sample'])), 'sample')} more"
+            f"{case.reader(readers[0])} lives and had read {count(_number(case.mask(readers['sample'])), 'sample')} more"
         )
     return None
 
@@ -127,9 +129,9 @@ def batch_unpicklable(case: Case) -> str | None:
             f"sample {fault['sample']} was read in {case.reader(fault)}, and its batch vanished when it was to be pickled"
             + (f": {case.last_words}" if case.last_words else "")
         )
-    kept = np.setdiff1d(case.read_whole, np.flatnonzero(case.epoch.arrivals))
-    if not len(struck) and len(kept) and _FEEDER.search(case.history.output):
-        return f"{count(len(kept), 'sample')} were read whole, and vanished when they were to be pickled: {case.last_words}"
+    kept = _number(case.read_whole & (case.epoch.arrivals == 0))
+    if not len(struck) and kept and _FEEDER.search(case.history.output):
+        return f"{count(kept, 'sample')} were read whole, and vanished when they were to be pickled: {case.last_words}"
     return None
 
 
@@ -156,7 +158,7 @@ def error_swallowed_by_thread(case: Case) -> str | None:
         rank = int(fault["rank"])
         if case.consumers.get(rank) != int(fault["pid"]) or len(_after(case.raised(rank), fault)) or case.goes_on_reading(fault):
             continue
-        if fault["sample"] not in case.missing or case.epoch.stops[rank] not in (Stop.END, Stop.CUT):
+        if not case.missing[fault["sample"]] or case.epoch.stops[rank] not in (Stop.END, Stop.CUT):
             continue
         waits = case.waits_for_ever(rank)
         if not waits and not (_THREAD_DIED in case.history.output or _reads_ahead(case, rank)):
@@ -175,8 +177,8 @@ def error_swallowed_by_thread(case: Case) -> str | None:
 )
 def worker_left_at_first_error(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)
-    unread: Ids = np.intersect1d(case.lost, case.never_read)
-    if not case.workers or not len(unread):
+    unread = _number(case.lost & ~case.read)
+    if not case.workers or not unread:
         return None
     for fault in faults:
         rank = int(fault["rank"])
@@ -190,7 +192,7 @@ def worker_left_at_first_error(case: Case) -> str | None:
             who = "a worker" if own else case.reader(fault)
             return (
                 f"{who} left its loop at its first error, in sample {fault['sample']}: "
-                f"{count(len(unread), 'good sample')} were never read after it"
+                f"{count(unread, 'good sample')} were never read after it"
             )
     return None
 
@@ -203,25 +205,25 @@ def worker_left_at_first_error(case: Case) -> str | None:
 )
 def false_end(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)
-    if not len(case.lost) or not _beyond_its_batch(case):
+    lost = _number(case.lost)
+    if not lost or not _beyond_its_batch(case):
         return None
     for fault in faults:
         rank = int(fault["rank"])
         if case.epoch.stops[rank] is not Stop.END:
             continue
         told = _after(case.raised(rank), fault)
-        if not len(told) and fault["sample"] in case.missing:
+        if not len(told) and case.missing[fault["sample"]]:
             calls = case.epoch.calls[rank]
             whose = f"the share of {case.reader(fault)}" if _others_went_on(case, fault) else f"the epoch, at call {calls} of next(),"
             return (
                 f"{whose} ended after the fault of sample {fault['sample']}, without an error: "
-                f"{count(len(case.lost), 'good sample')} did not come"
+                f"{count(lost, 'good sample')} did not come"
             )
         got = case.history.of(Kind.GOT, epoch=case.epoch.number, rank=rank)
-        if len(told) and not np.any(got["time"] > told[0]["time"]) and len(np.intersect1d(case.lost, case.never_read)):
+        if len(told) and not np.any(got["time"] > told[0]["time"]) and (case.lost & ~case.read).any():
             return (
-                f"the epoch ended with the error of sample {fault['sample']}, and {count(len(case.lost), 'good sample')} "
-                "did not come"
+                f"the epoch ended with the error of sample {fault['sample']}, and {count(lost, 'good sample')} did not come"
             )
     return None
 
@@ -231,8 +233,8 @@ def _others_went_on(case: Case, fault: np.void) -> bool:
     later = case.reads[
         (case.reads["rank"] == fault["rank"]) & (case.reads["time"] > fault["time"]) & (case.reads["pid"] != fault["pid"])
     ]
-    arrived = case.history.of(Kind.ARRIVED, epoch=case.epoch.number, rank=int(fault["rank"]))
-    return bool(np.isin(later["sample"], arrived["sample"]).any())
+    arrived = case.arrived[case.arrived["rank"] == fault["rank"]]
+    return bool(case.mask(arrived["sample"])[later["sample"]].any())
 
 
 @diagnosis(
@@ -243,20 +245,19 @@ def _others_went_on(case: Case, fault: np.void) -> bool:
 )
 def batch_lost_worker_alive(case: Case) -> str | None:
     dead = case.struck(Effect.CRASH, Effect.STALL)["pid"]
-    vanished = np.intersect1d(case.lost, case.read_whole)
-    if not len(vanished) or case.spec.drop_last:
+    vanished = case.lost & case.read_whole
+    if not vanished.any() or case.spec.drop_last:
         return None
-    readers = case.reads[np.isin(case.reads["sample"], vanished)]
+    readers = case.reads[vanished[case.reads["sample"]]]
     readers = readers[~np.isin(readers["pid"], dead)]
     readers = readers[case.in_worker(readers)] if len(readers) else readers
-    if not len(readers) or len(np.setdiff1d(vanished, readers["sample"])):
+    if not len(readers) or (vanished & ~case.mask(readers["sample"])).any():
         return None
     waits = any(case.waits_for_ever(rank) for rank in range(case.ranks))
     if not waits and not case.epoch.whole:
         return None
-    first = readers[0]
     then = "the consumer waits for them" if waits else "the epoch went on without them"
     return (
-        f"{count(len(vanished), 'good sample')} ({spans(vanished)}) were read whole, the first by {case.reader(first)}, "
-        f"which lives, and {then}"
+        f"{count(_number(vanished), 'good sample')} ({spans(np.flatnonzero(vanished))}) were read whole, the first by "
+        f"{case.reader(readers[0])}, which lives, and {then}"
     )

@@ -12,16 +12,14 @@ from .base import Case, Ids, diagnosis
 _MOST = 0.5  # of the samples: what is shared by accident (a retry, padding) is far less, what is not split is all
 
 
-def _pairs(events: Events, owner: str) -> tuple[Ids, Ids]:
-    """The distinct (owner, sample) pairs, as two arrays."""
-    pairs = np.unique(np.stack([events[owner].astype(np.int64), events["sample"]], axis=1), axis=0)
-    return pairs[:, 0], pairs[:, 1]
-
-
 def _shared(events: Events, owner: str, samples: int) -> Ids:
     """The samples that two or more owners have."""
-    _, read = _pairs(events, owner)
-    found: Ids = np.flatnonzero(np.bincount(read, minlength=samples) > 1)
+    owners = np.zeros(samples, np.int64)
+    for one in np.unique(events[owner]):
+        its = np.zeros(samples, np.bool_)
+        its[events[events[owner] == one]["sample"]] = True
+        owners += its
+    found: Ids = np.flatnonzero(owners > 1)
     return found
 
 
@@ -43,7 +41,7 @@ def shuffled_differently(case: Case) -> str | None:
         return None
     if len(twice) > _MOST * case.spec.samples:
         return None
-    by_rank = case.ranks > 1 and len(_shared(case.history.of(Kind.ARRIVED, epoch=case.epoch.number), "rank", case.spec.samples))
+    by_rank = case.ranks > 1 and len(_shared(case.arrived, "rank", case.spec.samples))
     who = "rank" if by_rank else "worker"
     return f"{count(len(twice), 'sample')} came twice and {len(never)} never: each {who} drew a permutation of its own"
 
@@ -59,7 +57,7 @@ def not_split_by_worker(case: Case) -> str | None:
         mine = case.reads[case.reads["rank"] == rank]
         pids = np.unique(mine["pid"])
         shared = _shared(mine, "pid", case.spec.samples)
-        if len(pids) < 2 or not len(shared) or len(shared) < _MOST * len(np.unique(mine["sample"])):
+        if len(pids) < 2 or not len(shared) or len(shared) < _MOST * np.count_nonzero(case.mask(mine["sample"])):
             continue
         also = ""
         if len(_shared(case.reads, "rank", case.spec.samples)) > _MOST * case.spec.samples:
@@ -76,11 +74,9 @@ def not_split_by_worker(case: Case) -> str | None:
     explains=("no-duplicates", "fresh-epoch", "finite-epoch", "honest-length"),
 )
 def not_split_by_rank(case: Case) -> str | None:
-    arrived = case.history.of(Kind.ARRIVED, epoch=case.epoch.number)
-    arrived = arrived[(arrived["sample"] >= 0) & (arrived["sample"] < case.spec.samples)]
-    if case.ranks < 2 or not len(arrived):
+    if case.ranks < 2 or not len(case.arrived):
         return None
-    shared = _shared(arrived, "rank", case.spec.samples)
+    shared = _shared(case.arrived, "rank", case.spec.samples)
     if len(shared) <= case.expected.pad_budget or len(shared) < _MOST * case.spec.samples:
         return None
     return f"{len(shared)} of {count(case.spec.samples, 'sample')} arrived on more than one of {case.ranks} ranks"
@@ -96,14 +92,15 @@ def rank_and_worker_composed_wrongly(case: Case) -> str | None:
     if case.ranks < 2 or case.workers < 2 or len(case.faults) or not len(case.reads):
         return None
     twice = _shared(case.reads, "pid", case.spec.samples)
-    if len(twice) and len(case.never_read) > case.expected.drop_budget:
+    never = int(np.count_nonzero(~case.read))
+    if len(twice) and never > case.expected.drop_budget:
         return (
-            f"{count(len(twice), 'sample')} were read by two processes or more, and {len(case.never_read)} by none, "
+            f"{count(len(twice), 'sample')} were read by two processes or more, and {never} by none, "
             f"with {case.ranks} ranks of {case.workers} workers"
         )
     idle = [rank for rank in range(case.ranks) if not np.any(case.reads["rank"] == rank)]
     if idle and len(idle) < case.ranks <= case.spec.samples:
-        return f"rank {idle[0]} read nothing, and the others read {len(np.unique(case.reads['sample']))} samples"
+        return f"rank {idle[0]} read nothing, and the others read {np.count_nonzero(case.read)} samples"
     return None
 
 
@@ -111,9 +108,10 @@ def _tails(case: Case, samples: Ids) -> dict[int, Ids]:
     """From pid to those of ``samples`` that it read last; empty unless all of them are some process's last."""
     tails: dict[int, Ids] = {}
     found = 0
-    for pid in np.unique(case.reads[np.isin(case.reads["sample"], samples)]["pid"]):
+    wanted = case.mask(samples)
+    for pid in np.unique(case.reads[wanted[case.reads["sample"]]]["pid"]):
         order = case.reads[case.reads["pid"] == pid]["sample"]
-        among = np.isin(order, samples)
+        among = wanted[order]
         length = int(np.argmin(among[::-1])) if not among.all() else len(among)
         if length != np.count_nonzero(among):
             return {}
@@ -132,9 +130,8 @@ def drop_last_per_worker(case: Case) -> str | None:
     missing = np.flatnonzero(case.epoch.arrivals == 0)
     if not case.spec.drop_last or not len(missing) or len(case.faults):
         return None
-    unread = np.intersect1d(missing, case.never_read)
     allowed = case.expected.drop_budget
-    if len(unread) == len(missing):
+    if not case.read[missing].any():
         most = case.ranks * case.workers * (case.spec.batch_size - 1)
         if case.workers < 2 or not allowed < len(missing) <= most:
             return None

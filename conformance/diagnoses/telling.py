@@ -18,7 +18,8 @@ def _gone(case: Case) -> Ids:
     gone = (case.expected.owed != Owed.GOOD) & (epoch.arrivals == 0) & np.isin(
         epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.SUBSTITUTED)
     )
-    return np.intersect1d(np.flatnonzero(gone), case.faults["sample"])
+    found: Ids = np.flatnonzero(gone & case.mask(case.faults["sample"]))
+    return found
 
 
 @diagnosis(
@@ -71,7 +72,7 @@ def skip_counter_in_worker(case: Case) -> str | None:
 def skips_not_counted(case: Case) -> str | None:
     gone = _gone(case)
     counted = case.epoch.reported_total
-    if not len(gone) or (counted or 0) >= len(gone) or any(case.epoch.errors) or len(case.lost):
+    if not len(gone) or (counted or 0) >= len(gone) or any(case.epoch.errors) or case.lost.any():
         return None
     said = "nothing was reported" if counted is None else f"{count(counted, 'skip')} was reported" if counted == 1 else (
         f"{counted} skips were reported"
