@@ -334,9 +334,9 @@ def test_a_loader_known_good_passes_the_whole_suite() -> None:
 
 def test_a_selection_that_leaves_nothing_is_refused() -> None:
     """A scenario that is not put to the loader's kinds of corpus is told, and not passed over."""
-    with Suite(LINES, Options(scenarios=("hung-read",)), trials.ROOT) as suite:
-        with pytest.raises(UserError, match="no selected scenario is put to jsonl"):
-            suite.start()
+    suite = Suite(LINES, Options(scenarios=("hung-read",)), trials.ROOT)
+    with suite, pytest.raises(UserError, match="no selected scenario is put to jsonl"):
+        suite.start()
 
 
 def test_a_failing_trial_is_judged_and_replayed_without_its_corpus(tmp_path: Path) -> None:
