@@ -28,7 +28,9 @@ from .spec import TrialSpec
 
 _POLL_S = 0.1
 _LOOK_EVERY_S = 0.5
-_STACKS_WITHIN_S = 1.0
+_STACKS_WITHIN_S = 0.6  # of one process
+_ALL_STACKS_WITHIN_S = 3.0
+_STACKS_POLL_S = 0.03
 _IDLE_SHARE = 0.1  # of one processor: a trial that uses less, and records nothing, is waiting
 _LOG_LIMIT = 4 << 20
 _LOG_KEPT = 1 << 16
@@ -161,8 +163,7 @@ class Warden:
     def _evidence(self) -> list[dict[str, Any]]:
         """What every process of the trial is doing: its state, what it waits for in the kernel, its Python stacks."""
         found: list[dict[str, Any]] = []
-        asked = False
-        before = self._stacks_size()
+        deadline = time.monotonic() + _ALL_STACKS_WITHIN_S
         for pid in self._tree():
             try:
                 process = psutil.Process(pid)
@@ -175,25 +176,26 @@ class Warden:
                 continue
             entry["waits_in"] = _read_proc(process.pid, "wchan")
             if _catches(process.pid, STACK_SIGNAL):
+                before = self._stacks_size()
                 try:
                     os.kill(process.pid, STACK_SIGNAL)
-                    asked = True
                 except OSError:
                     continue
+                self._wait_for_stacks(before, min(deadline, time.monotonic() + _STACKS_WITHIN_S))
             found.append(entry)
-        if asked:
-            self._wait_for_stacks(before)
         return found
 
     def _stacks_size(self) -> int:
         return sum(path.stat().st_size for path in self._folder.glob("stacks-*.txt"))
 
-    def _wait_for_stacks(self, before: int) -> None:
-        """Until the dumps have been written and stopped growing; a stopped process never answers, so within a limit."""
-        deadline = time.monotonic() + _STACKS_WITHIN_S
+    def _wait_for_stacks(self, before: int, deadline: float) -> None:
+        """Until one process's dump is written and has stopped growing; a stopped one never answers, so within a limit.
+
+        One process after the other: several write to one file, and nobody says where a dump ends.
+        """
         last = before
         while time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+            time.sleep(_STACKS_POLL_S)
             now = self._stacks_size()
             if now == last and now > before:
                 return
