@@ -13,6 +13,9 @@ from .job import Contract
 from .plan import FaultPlan
 
 FORMAT = 1
+CLOSE_WITHIN_S = 10.0
+"""DESIGN: after a timeout the loader can be closed within 10 s; so it can after any other epoch."""
+
 _TOO_EARLY_TO_STOP = 2  # errors in a row beyond one for each fault and each worker
 
 

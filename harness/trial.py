@@ -20,10 +20,9 @@ from .job import MEMORY_SOURCES, Job
 from .planted.decoder import Decode
 from .recorder import Cap, Kind, Recorder, Where
 from .sources import Reader, memory_source
-from .spec import TrialSpec
+from .spec import CLOSE_WITHIN_S, TrialSpec
 from .storedbatch import StoredBatchReader
 
-CLOSE_WITHIN_S = 10.0  # DESIGN: afterwards the loader can be closed within 10 s
 _LOCKSTEP_TIMEOUT_S = 6.0  # a rank that waits longer than the longest step of its scenarios waits for ever
 
 

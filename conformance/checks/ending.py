@@ -12,8 +12,7 @@ from ...harness.faults import Effect
 from ...harness.history import Events, History
 from ...harness.job import Contract
 from ...harness.recorder import Kind, Where
-from ...harness.spec import TrialSpec
-from ...harness.trial import CLOSE_WITHIN_S
+from ...harness.spec import CLOSE_WITHIN_S, TrialSpec
 from ..expectation import Expectation
 from ..ledger import Ledger, Stop
 from .base import Violation, check, count, with_effects

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Opens:
-    """An audit hook that records what the opening of a file of the corpus tells.
+    """An audit hook that records what the opening of a stored sample tells.
 
-    - where each file is a sample, that a read of the sample begins, and that the one before it on this thread is over;
-    - that the faults of the samples in it take hold, except those that strike in the decoder.
+    That is: the sample's read begins, and the one before it on this thread is over; and its fault takes hold, unless that
+    strikes in the decoder. Where a file holds several samples nothing is recorded: nobody can see which is read when.
     """
 
     def __init__(self, folder: str, rank: int, root: str) -> None:
@@ -26,7 +26,8 @@ class Opens:
         self._rank = rank
         self._prefix = root.rstrip(os.sep) + os.sep
         self._recorder: Recorder | None = None
-        self._files: dict[str, tuple[int, tuple[int, ...]]] | None = None
+        self._samples: dict[str, int] | None = None
+        self._struck: frozenset[int] = frozenset()
         self._here = threading.local()
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
@@ -51,15 +52,16 @@ class Opens:
     def _opened(self, path: str) -> None:
         from ..recorder import Kind
 
-        sample, struck = self._known.get(path, (-1, ()))
-        if sample >= 0:
-            before = getattr(self._here, "sample", -1)
-            if before >= 0 and getattr(self._here, "pid", 0) == os.getpid():
-                self._record(Kind.READ_DONE, before)
-            self._here.sample, self._here.pid = sample, os.getpid()
-            self._record(Kind.READ, sample)
-        for one in struck:
-            self._record(Kind.FAULT, one)
+        sample = self._known.get(path)
+        if sample is None:
+            return
+        before = getattr(self._here, "sample", None)
+        if before is not None and self._here.pid == os.getpid():
+            self._record(Kind.READ_DONE, before)
+        self._here.sample, self._here.pid = sample, os.getpid()
+        self._record(Kind.READ, sample)
+        if sample in self._struck:
+            self._record(Kind.FAULT, sample)
 
     @property
     def _record(self) -> Recorder:
@@ -70,18 +72,15 @@ class Opens:
         return self._recorder
 
     @property
-    def _known(self) -> dict[str, tuple[int, tuple[int, ...]]]:
-        """From the path of a file to its sample (-1: it has several) and the samples in it whose fault takes hold."""
-        if self._files is None:
+    def _known(self) -> dict[str, int]:
+        """From the path of a file to the sample that it is."""
+        if self._samples is None:
             from ..corpus.damage.decoders import DecoderFault
             from ..spec import TrialSpec
 
             spec = TrialSpec.read(Path(self._folder) / "trial.json")
             files = spec.stored.files if spec.stored is not None else ()
-            struck = [sample for sample, fault in spec.plan.items() if not isinstance(fault, DecoderFault)]
-            alone = spec.source == "imagefolder"
-            self._files = {
-                path: (first if alone else -1, tuple(s for s in struck if first <= s < first + count))
-                for path, first, count in files
-            }
-        return self._files
+            alone = all(count == 1 for _, _, count in files)
+            self._struck = frozenset(sample for sample, fault in spec.plan.items() if not isinstance(fault, DecoderFault))
+            self._samples = {path: first for path, first, _ in files} if alone else {}
+        return self._samples

@@ -1,0 +1,14 @@
+"""Judging needs no torch: everything to the right of a history is pure."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_judging_imports_no_torch() -> None:
+    """The checks, the suite and the reports import without torch: a recorded history is judged where there is none."""
+    modules = "checks, diagnosis, expectation, known, ledger, single, suite, verdict"
+    script = f"import sys; from badbatch.conformance import {modules}; sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (0, "") == (done.returncode, done.stderr)
