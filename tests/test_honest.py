@@ -42,7 +42,8 @@ _QUICK = [
 _HARD = [spec for loader in FAULTLESS[1:] for spec in trials.questions(loader, HARD, (Topology(2, 2),))]
 _AFRESH = [
     trials.question(FAULTLESS[0], "killed", Topology(2, 1, "spawn"), deadline_s=90.0),
-    trials.question(FAULTLESS[0], "hung-read", Topology(2, 1, "forkserver"), deadline_s=90.0),
+    # Longer than a fork server takes to start a worker anew, on a loaded machine too.
+    trials.question(FAULTLESS[0], "hung-read", Topology(2, 1, "forkserver"), timeout_s=6.0, deadline_s=90.0),
 ]
 _BUDGET = trials.question("fixtures.loaders.honest:map_skip_full", "run-of-bad", max_consecutive_skips=3)
 

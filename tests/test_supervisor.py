@@ -562,7 +562,8 @@ def test_temporary_files_are_told_and_removed(waited: dict[str, History]) -> Non
 def test_what_never_ends_is_ended(waited: dict[str, History], name: str, word: str) -> None:
     """Whatever it does to go on, it is cut, and told as busy or as waiting."""
     history = waited[name]
-    assert word == history.ended.cut
+    # To start an interpreter for the worker may take most of the time on a loaded machine.
+    assert history.ended.cut in ((word, "out of time") if name == "spawned workers" else (word,))
     assert (None,) == history.ended.ranks
     assert not history.complete
     assert history.ended.seconds < history.spec.deadline_s + 5
