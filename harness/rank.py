@@ -58,6 +58,7 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
     code = BROKE
     try:
         from .calling import resolve
+        from .remains import name_semaphores
         from .trial import run_rank
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -71,6 +72,7 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
             planted.enter(str(folder), rank, spec.root)
         tempfile.tempdir = None
         (folder / "tmp").mkdir(exist_ok=True)
+        name_semaphores(folder)
         describe_process(rank, folder)
         _seed(spec.seed)
         run_rank(spec, rank, folder, resolve(spec.loader))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import multiprocessing.process
 import os
 import re
 import tempfile
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .family import descendants, described
@@ -17,6 +20,22 @@ _POLL_S = 0.02
 _SHARED_MEMORY = "/dev/shm"
 _RECORD = re.compile(r"/(events-\d+\.bin|texts-\d+\.jsonl)$")  # a copy of the data set has a copy of the recorder
 _HARMLESS_DIRECTORIES = ("pymp-",)  # multiprocessing's own folder, which it keeps until the interpreter ends
+
+
+def semaphore_prefix(folder: Path) -> str:
+    """What the names of a trial's semaphores begin with, so that they can be found when all its processes are dead."""
+    return f"bb{hashlib.sha1(str(folder).encode(), usedforsecurity=False).hexdigest()[:10]}"
+
+
+def name_semaphores(folder: Path) -> None:
+    """Have multiprocessing name the semaphores of this process, and of those that it starts, after its trial.
+
+    With spawned workers a semaphore has a name until the resource tracker removes it; a tracker that is killed, or too
+    slow on a loaded machine, leaves it for ever, under a random name that tells nobody whose it was.
+    """
+    config = getattr(multiprocessing.process.current_process(), "_config", None)
+    if isinstance(config, dict) and "semprefix" in config:  # multiprocessing's own place for it, since Python 3.4
+        config["semprefix"] = f"/{semaphore_prefix(folder)}"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ import psutil
 from .family import adopt_orphans, alive, descendants, described, end_all
 from .rank import STACK_SIGNAL
 from .recorder import RECORD
+from .remains import semaphore_prefix
 from .spec import TrialSpec
 
 _POLL_S = 0.1
@@ -239,6 +240,8 @@ def clear_away(folder: Path, pids: set[int]) -> list[dict[str, str]]:
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in folder.glob("events-*.bin"):
         pids = pids | _recorded_pids(path)
+    for entry in Path("/dev/shm").glob(f"sem.{semaphore_prefix(folder)}-*"):
+        entry.unlink(missing_ok=True)
     removed = []
     for entry in Path("/dev/shm").glob("*") if os.path.isdir("/dev/shm") else ():
         match = re.fullmatch(r"(?:torch|gloo|badbatch)_(\d+)_.*", entry.name)

@@ -491,6 +491,7 @@ def waited(supervisor: Supervisor, temporary: Path, tmp_path_factory: pytest.Tem
         "descriptors": spec("closes_all_descriptors_and_stalls", deadline_s=8.0),
         "shared memory": spec("keeps_shared_memory", deadline_s=8.0),
         "tensor file": spec("keeps_a_tensor_file", deadline_s=8.0),
+        "no tracker": spec("loses_its_tracker", deadline_s=8.0),
         "workers": spec("torch_loader", {5: Hang(), 9: Hang()}, workers=2, deadline_s=12.0),
         "spawned workers": spec("torch_loader", {5: Hang()}, workers=1, start_method="spawn", deadline_s=20.0),
     }
@@ -555,6 +556,7 @@ def test_temporary_files_are_told_and_removed(waited: dict[str, History]) -> Non
         ("descriptors", "stalled"),
         ("shared memory", "stalled"),
         ("tensor file", "stalled"),
+        ("no tracker", "stalled"),
         ("workers", "stalled"),
         ("spawned workers", "stalled"),
     ],
@@ -598,7 +600,7 @@ def test_a_stopped_process_is_told_as_stopped(waited: dict[str, History]) -> Non
     assert "stopped" == process["state"]
 
 
-@pytest.mark.parametrize("name", ["shared memory", "tensor file"])
+@pytest.mark.parametrize("name", ["shared memory", "tensor file", "no tracker"])
 def test_shared_memory_of_what_was_killed_is_removed(waited: dict[str, History], name: str) -> None:
     """Segments and semaphores go with the processes that made them, whoever was to remove them."""
     paths = waited[name].output.splitlines()[0].split()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import multiprocessing.resource_tracker
 import os
 import signal
 import subprocess
@@ -204,6 +204,18 @@ def keeps_shared_memory() -> None:
     lock: Any = multiprocessing.get_context("spawn").Lock()
     KEPT.extend((segment, lock))
     sys.stdout.write(f"/dev/shm/{segment.name.lstrip('/')} /dev/shm/sem.{lock._semlock.name.lstrip('/')}\n")
+    sys.stdout.flush()
+    forever()
+
+
+@rogue
+def loses_its_tracker() -> None:
+    """A semaphore whose resource tracker is dead, so that nobody is left who would remove it."""
+    lock: Any = multiprocessing.get_context("spawn").Lock()
+    KEPT.append(lock)
+    tracker: Any = multiprocessing.resource_tracker._resource_tracker
+    os.kill(tracker._pid, signal.SIGKILL)
+    sys.stdout.write(f"/dev/shm/sem.{lock._semlock.name.lstrip('/')}\n")
     sys.stdout.flush()
     forever()
 
