@@ -15,8 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from ..harness.errors import HarnessError, LoaderError, UserError
 from ..harness.history import History
 from ..harness.job import SOURCES, Contract
@@ -26,7 +24,7 @@ from . import checks, known, probe, scenarios
 from .corpora import Corpora
 from .disk_scenarios import DiskScenario
 from .expectation import expect
-from .ledger import account
+from .ledger import Fate, account
 from .options import Options
 from .report.model import Report, TrialResult
 from .single import trial_result
@@ -55,7 +53,9 @@ class _Course:
     folder: Path | None = None
     result: TrialResult | None = None
     elsewhere: bool = False
-    """Another process has claimed it."""
+    """Another process has claimed it, and will tell the result."""
+    keeps: bool = True
+    """Whether this process is the one to keep its record."""
 
 
 class Suite:
@@ -149,10 +149,11 @@ class Suite:
             UserError: the loader, or an option, is wrong; in one line.
         """
         self._shapes()
-        self._supervisor = Supervisor(
-            self.loader, self.directory, self.options.isolation, scratch=self._scratch
-        )
+        self._supervisor = self._started()
         self.lay_out(self._supervisor.sources, self._supervisor.contract)
+
+    def _started(self) -> Supervisor:
+        return Supervisor(self.loader, self.directory, self.options.isolation, scratch=self._scratch)
 
     def lay_out(self, sources: Sequence[str], contract: Callable[[str], Contract]) -> None:
         """Lay out the trials for a loader with these sources and declared contracts, without importing it.
@@ -191,7 +192,7 @@ class Suite:
         )
         return TrialResult(spec, verdicts, 0.0, "not run", 0, 0, 0, 0)
 
-    def _spec(self, scenario: scenarios.Scenario, source: str, topology: Topology, repeat: int = 0) -> TrialSpec:
+    def _spec(self, scenario: scenarios.Scenario, source: str, topology: Topology) -> TrialSpec:
         options = self.options
         batch_size = scenario.settings.get("batch_size", options.batch_size)
         samples = scenario.samples(options.samples, batch_size)
@@ -214,7 +215,6 @@ class Suite:
             seed=options.seed,
             timeout_s=options.timeout if scenario.timed else 0.0,
             deadline_s=options.deadline,
-            repeat=repeat,
             **settings,
         )
 
@@ -348,23 +348,25 @@ class Suite:
             raise HarnessError(f"the process that runs the trials of {self.loader} was killed {self._restarts} times")
         lost = list(self.supervisor.folders().items())
         self.supervisor.close()
-        self._supervisor = Supervisor(
-            self.loader, self.directory, self.options.isolation, scratch=self._scratch
-        )
+        self._supervisor = self._started()
         for number, folder in lost:
             if number in self._under_way:
                 self._judge(self._under_way.pop(number)[0], folder)
 
     def _claim(self, course: _Course) -> bool:
-        """Whether this process is the one to run a trial."""
+        """Whether this process is the one to run a trial.
+
+        A clean trial is never left to another: it is cheap, and this process's faulted trials wait for its own. Its
+        record is kept by one of them all the same.
+        """
         if self._shared is None or course.started:
             return True
         try:
             (self._shared / slug(course.spec.id)).mkdir(parents=True)
         except FileExistsError:
-            course.elsewhere = course.spec.id in self._courses
-            return not course.elsewhere  # a hidden clean trial is cheap: each process runs its own
-        return True
+            course.keeps = False
+            course.elsewhere = course.spec.scenario != _CLEAN
+        return not course.elsewhere
 
     def _fetch(self, course: _Course) -> None:
         """The result of a trial that another process runs, if it is there; after too long a wait, run it here."""
@@ -374,7 +376,7 @@ class Suite:
             data = json.loads((home / "result.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             if time.time() - home.stat().st_mtime > _CONFIRM * course.wanted * course.spec.deadline_s + _ELSEWHERE_S:
-                course.elsewhere = False
+                course.elsewhere, course.keeps = False, True
                 self._queue.append(course)
                 course.started = 1  # it was claimed once: do not claim again
             return
@@ -383,7 +385,7 @@ class Suite:
         course.result = dataclasses.replace(found, spec=course.spec)
 
     def _share(self, result: TrialResult) -> None:
-        if self._shared is None:
+        if self._shared is None or result.spec.scenario == _CLEAN:  # that one each process has run for itself
             return
         home = self._shared / slug(result.spec.id)
         data = {"trial": result.to_json(), "verdicts": [verdict.to_json() for verdict in result.verdicts]}
@@ -431,7 +433,7 @@ class Suite:
             self._queue.appendleft(course)
         failed_before = any(v.mark is Mark.FAIL for _, earlier in course.runs[:-1] for v in earlier)
         if failed or not failed_before:  # a passing repetition must not replace the record of the failure
-            course.folder = self._keep(folder, kept, failed) or course.folder
+            course.folder = self._keep(folder, kept, failed, course.keeps) or course.folder
         else:
             shutil.rmtree(folder, ignore_errors=True)
         if len(course.runs) == course.wanted:
@@ -448,16 +450,17 @@ class Suite:
         name = self._prefix + slug(spec.id.partition("#")[0])
         return os.path.relpath(os.path.join(self.directory, home, name), self.directory)
 
-    def _keep(self, folder: Path, name: str | None, failed: bool) -> Path | None:
-        """Keep the folder of a trial (of its last failing run) where it is to be kept; remove it from the scratch."""
+    def _keep(self, folder: Path, name: str | None, failed: bool, here: bool) -> Path | None:
+        """Keep the folder of a trial (of its last failing run) where it is to be kept; remove it from the scratch.
+
+        Args:
+            here: by this process; otherwise another keeps its own record of the same trial in that place.
+        """
         kept = None
         if name is not None and (failed or self.options.keep is not None):
             kept = Path(self.directory) / name
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            if kept.exists() and not (kept / "trial.json").exists():
-                raise UserError(f"{kept} is in the way and holds no trial: remove it, or keep trials elsewhere")
-            shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("tmp", "rendezvous", "attempts-*"))
+            if here:
+                _copy_trial(folder, kept)
         shutil.rmtree(folder, ignore_errors=True)
         return kept
 
@@ -468,6 +471,18 @@ class Suite:
         if course.folder is None:  # there is nothing left that could be run again
             merged = [dataclasses.replace(verdict, replay="") for verdict in merged]
         return dataclasses.replace(trial_result(history, merged, course.folder), spec=course.spec)
+
+
+def _copy_trial(folder: Path, target: Path) -> None:
+    """Copy a trial's folder, over an earlier one of the same name.
+
+    Raises:
+        UserError: what stands there is no trial, and so is not ours to replace.
+    """
+    if target.exists() and not (target / "trial.json").exists():
+        raise UserError(f"{target} is in the way and holds no trial: remove it, or keep trials elsewhere")
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns("tmp", "rendezvous", "attempts-*"))
 
 
 def stays_away(contract: Contract, topology: Topology, scenario: scenarios.Scenario) -> str:
@@ -491,9 +506,9 @@ def not_clean(history: History) -> str:
     wrong = []
     if not epoch.whole:
         wrong.append("never ends")
-    elif int(np.count_nonzero(epoch.arrivals == 0)):
+    if len(epoch.having(Fate.LOST)):
         wrong.append("loses samples")
-    if int(epoch.extra.sum()) > expect(history.spec).pad_budget:
+    if len(epoch.having(Fate.DUPLICATED)):
         wrong.append("doubles samples")
     return f"the loader {' and '.join(wrong)} already in the clean scenario" if wrong else ""
 

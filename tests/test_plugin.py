@@ -123,6 +123,19 @@ def test_junit_carries_the_trial(pytester: pytest.Pytester) -> None:
         assert all((properties["replay"] or "").startswith("badbatch replay ") for properties in broken)
 
 
+def test_workers_of_xdist_share_the_trials(pytester: pytest.Pytester) -> None:
+    """With two processes every faulted trial of a cell is judged, as it is with one, and none is run by both."""
+    pytest.importorskip("xdist")
+    many = ("--loader-workers=0", "--loader-ranks=1", *(f"--loader-scenario={name}" for name in ("clean", "*-bad")))
+    found = {}
+    for kept, extra in (("alone", ()), ("several", ("-n", "2"))):
+        result = run(pytester, "--loader", "mine:honest", *many, "-q", "--loader-keep", kept, *extra)
+        assert result.ret == pytest.ExitCode.OK
+        found[kept] = result.parseoutcomes()
+        assert len(list((pytester.path / kept).iterdir())) == 7
+    assert found["several"] == found["alone"]
+
+
 def test_several_loaders_one_after_another(pytester: pytest.Pytester) -> None:
     """Each loader has its own node ids and its own section."""
     result = run(pytester, "--loader", "mine:honest", "--loader", "mine:doubling", *FEW, "-q")
