@@ -15,6 +15,7 @@ from ..harness.spec import TrialSpec
 from .items import settle
 from .options import Options
 from .suite import Suite, name_of
+from .verdict import Mark
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,6 +39,8 @@ class LoaderCheck:
         """
         _, verdicts = self._shared.suite().judged(self._spec)
         verdict = next(verdict for verdict in verdicts if verdict.check == self.check)
+        if verdict.mark is Mark.INCONCLUSIVE:  # a skip would be green here, and a doubtful trial acquits nobody
+            pytest.fail(f"inconclusive: {verdict.reason}", pytrace=False)
         settle(verdict)
 
 
@@ -47,6 +50,7 @@ class _SharedSuite:
     def __init__(self, loader: Any, options: Options, directory: str) -> None:
         self._suite = Suite(name_of(loader), options, directory, failures=Path(".badbatch"))
         self._started = False
+        atexit.register(self._suite.close)
 
     def lay_out(self, loader: Any) -> Suite:
         """The suite, with its trials known but nothing running."""
@@ -58,7 +62,6 @@ class _SharedSuite:
         """The suite, running."""
         if not self._started:
             self._started = True
-            atexit.register(self._suite.close)
             self._suite.start()
             self._suite.prepare()
         return self._suite

@@ -92,8 +92,6 @@ class Suite:
         self.contracts: dict[str, Contract] = {}
         self.sources: tuple[str, ...] = ()
         self._supervisor: Supervisor | None = None
-        self._scratch = Path(tempfile.mkdtemp(prefix="badbatch-"))
-        self._corpora = Corpora(self._scratch / "corpora")
         self._courses: dict[str, _Course] = {}
         self._queue: collections.deque[_Course] = collections.deque()
         self._under_way: dict[int, tuple[_Course, float]] = {}
@@ -104,6 +102,9 @@ class Suite:
         self._restarts = 0
         self._known = [entry for name in options.known for entry in known.load(known.find(str(name)))]
         self._jobs = options.jobs or (os.cpu_count() or 1) + 1
+        # Last: whoever is refused above leaves no folder behind.
+        self._scratch = Path(tempfile.mkdtemp(prefix="badbatch-"))
+        self._corpora = Corpora(self._scratch / "corpora")
 
     def __enter__(self) -> Suite:
         return self

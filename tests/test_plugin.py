@@ -205,15 +205,16 @@ def test_known_failures_are_not_red_and_stale_ones_are(pytester: pytest.Pytester
     result.stdout.fnmatch_lines(["*known.toml*"])
 
 
-def test_parametrize_with_checks(pytester: pytest.Pytester) -> None:
-    """The decorator gives each check of each trial to the user's own test function."""
+def test_parametrize_with_checks(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The decorator gives each check of each trial to the user's own test function, and leaves no folder behind."""
+    monkeypatch.setenv("TMPDIR", str(pytester.mkdir("scratch")))
     pytester.makepyfile(
         mine=LOADER,
         test_mine="""
         from badbatch.conformance import parametrize_with_checks
         from mine import doubling, honest
 
-        few = dict(workers=(0,), ranks=(1,), scenarios=("clean",))
+        few = dict(workers=(0,), ranks=(1,), scenarios=("clean", "one-bad"))
 
         @parametrize_with_checks(honest, **few)
         def test_honest(check):
@@ -227,7 +228,11 @@ def test_parametrize_with_checks(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("test_mine.py", "-v", timeout=100)
     result.stdout.fnmatch_lines(["*test_honest?clean?workers=0?-no-duplicates? PASSED*"])
     result.stdout.fnmatch_lines(["*test_doubling?clean?workers=0?-no-duplicates? FAILED*"])
+    result.stdout.fnmatch_lines(["*test_doubling?one-bad?workers=0?-no-lost-batches? FAILED*"])  # inconclusive
     assert "failed" in result.parseoutcomes()
+    listed = pytester.runpytest_subprocess("test_mine.py", "--co", "-q", timeout=100)
+    assert listed.ret == pytest.ExitCode.OK
+    assert list((pytester.path / "scratch").iterdir()) == []
 
 
 def test_check_loader_returns_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
