@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 from ..errors import HarnessError
 from ..faults.base import Fault, Read
+from ..faults.parameters import check_parameters
 
 KINDS = ("imagefolder", "parquet", "windows", "webdataset", "jsonl")
 SCHEMA_VERSION = 1
@@ -56,6 +57,9 @@ class DiskFault(Fault):
     """Chosen only where it is asked for by name."""
     family: ClassVar[str] = ""
     """A short word that groups kindred faults in lists and scenarios (``cut``, ``bits``, ``path``, ``schema`` …)."""
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> DiskFault:

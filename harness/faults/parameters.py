@@ -11,14 +11,23 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 @dataclasses.dataclass(frozen=True)
 class Within:
-    """``Annotated[int, Within(0, 255)]``: a number from ``least`` to ``most``, both included."""
+    """``Annotated[int, Within(0, 255)]``: a number from ``least`` to ``most``, both included unless ``below`` is said."""
 
     least: float
     most: float
+    below: bool = False
+    """``most`` itself is too much."""
 
     def holds(self, number: Any) -> bool:
         """Whether ``number`` lies within."""
-        return bool(self.least <= number <= self.most)
+        return bool(self.least <= number and (number < self.most if self.below else number <= self.most))
+
+    def __str__(self) -> str:
+        return f"from {self.least} to {'below ' if self.below else ''}{self.most}"
+
+
+Share = Annotated[float, Within(0, 1, below=True)]
+"""A part of something, never all of it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +65,7 @@ class Parameter:
         else:
             words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}[self.base]
         if self.within is not None:
-            words += f" from {self.within.least} to {self.within.most}"
+            words += f" {self.within}"
         return f"{words}, or null" if self.optional else words
 
 

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 from ....faults.base import Effect, fault
+from ....faults.parameters import Share
 from ...layout import Regions
 from ...tables import TableFault
 
@@ -19,12 +20,8 @@ class TruncatedFooter(TableFault):
     level = "file"
     family = "cut"
 
-    keep: float = 0.5
+    keep: Share = 0.5
     """Which share of the footer is left (0…1, less than all)."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.keep < 1:
-            raise ValueError("keep lies between 0 and 1")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> TruncatedFooter:

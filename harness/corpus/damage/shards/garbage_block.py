@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....faults.base import Effect, fault
+from ....faults.parameters import Share
 from ...shards import ShardFault, middle
 from ...tarfiles import BLOCK, Placed
 
@@ -22,14 +23,10 @@ class GarbageBlock(ShardFault):
 
     inserted: bool = True
     """Between two samples, which are whole; else in place of the first header of a sample."""
-    place: float = 0.5
+    place: Share = 0.5
     """How far through the samples after the first (0…1)."""
     noise: int = 0
     """Seed of the garbage."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.place < 1:
-            raise ValueError("place lies between 0 and 1")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> GarbageBlock:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....faults.base import Effect, fault
+from ....faults.parameters import Share
 from ...shards import ShardFault, middle
 from ...tarfiles import Placed
 
@@ -20,12 +21,8 @@ class WrongChecksum(ShardFault):
     level = "shard"
     family = "header"
 
-    place: float = 0.5
+    place: Share = 0.5
     """How far through the samples after the first (0…1)."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.place < 1:
-            raise ValueError("place lies between 0 and 1")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> WrongChecksum:

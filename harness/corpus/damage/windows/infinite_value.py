@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....faults.base import Effect, fault
+from ....faults.parameters import Share
 from ...tables import TableFault
 
 
@@ -19,13 +20,9 @@ class InfiniteValue(TableFault):
     kinds = ("windows",)
     family = "value"
 
-    place: float = 0.5
+    place: Share = 0.5
     """Where in the window (0…1)."""
     negative: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.place < 1:
-            raise ValueError("place lies between 0 and 1")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> InfiniteValue:

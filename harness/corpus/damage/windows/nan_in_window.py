@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....faults.base import Effect, fault
+from ....faults.parameters import Share
 from ...layout import StoredFault
 
 
@@ -20,12 +21,8 @@ class NanInWindow(StoredFault):
     odd = True
     family = "nan"
 
-    place: float = 0.5
+    place: Share = 0.5
     """Where in the window (0…1)."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.place < 1:
-            raise ValueError("place lies between 0 and 1")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> NanInWindow:
