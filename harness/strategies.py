@@ -107,16 +107,18 @@ def _one_fault(kind: str, cls: type[Fault]) -> SearchStrategy[Fault]:
 
 
 def _values(parameter: Parameter) -> SearchStrategy[Any]:
-    least, most = (parameter.within.least, parameter.within.most) if parameter.within else (None, None)
+    within = parameter.within
+    least, most = (within.least, within.most) if within else (None, None)
+    below = within is not None and within.below
     values: SearchStrategy[Any]
     if parameter.choices:
         values = st.sampled_from(parameter.choices)
     elif parameter.base is bool:
         values = st.booleans()
     elif parameter.base is int:
-        values = st.integers(None if least is None else int(least), None if most is None else int(most))
+        values = st.integers(None if least is None else int(least), None if most is None else int(most) - below)
     elif parameter.base is float:
-        values = st.floats(least, most, allow_nan=False, allow_infinity=False)
+        values = st.floats(least, most, allow_nan=False, allow_infinity=False, exclude_max=below)
     else:
         values = st.text(max_size=20)
     return st.none() | values if parameter.optional else values
