@@ -30,6 +30,8 @@ from badbatch.harness.corpus.verify import verify
 from PIL import Image
 
 ROUNDS = 3
+OPTIONS: dict[str, dict[str, int]] = {"JPEG": {"quality": 82}, "PNG": {"compress_level": 1}}
+"""As the corpus has them: at Pillow's usual level a PNG takes three times as long."""
 _MEMORY = """
 import resource, sys
 from badbatch.harness.corpus.base import Recipe
@@ -67,7 +69,7 @@ def saved_plainly(root: Path, pictures: list[tuple[str, str, Image.Image]], samp
         (root / name).mkdir(parents=True)
     for index in range(samples):
         path, form, picture = pictures[index % len(pictures)]
-        picture.save(root / f"{path}-{index}", form, **({"quality": 82} if form == "JPEG" else {}))
+        picture.save(root / f"{path}-{index}", form, **OPTIONS.get(form, {}))
 
 
 def pictures_of(recipe: Recipe, root: Path) -> list[tuple[str, str, Image.Image]]:

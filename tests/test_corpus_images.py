@@ -27,6 +27,7 @@ from badbatch.harness.corpus.damage.pictures import PictureFault
 from badbatch.harness.corpus.make import make
 from badbatch.harness.corpus.manifest import read_samples
 from badbatch.harness.corpus.pipes import feeding
+from badbatch.harness.corpus.recipe import kind_of
 from badbatch.harness.corpus.stamp import Stamp, can_stamp, encode_jpeg
 from badbatch.harness.corpus.studio import studio
 from badbatch.harness.corpus.truth import judge
@@ -257,6 +258,27 @@ def test_a_slow_pipe_delivers_the_whole_picture_late(tmp_path: Path) -> None:
             picture = Image.open(io.BytesIO((root / record.path).read_bytes()))
             assert record.id == read_mark(picture).id
             assert time.monotonic() - began >= 0.25
+
+
+def test_a_slow_pipe_ends_for_a_reader_who_comes_late_to_its_end(tmp_path: Path) -> None:
+    """A reader who stops before the end of the delivery finds exactly the picture there, though others were served since."""
+    root = tmp_path / "slow"
+    fault = Choice("trickling-pipe", parameters={"seconds": 0.05})
+    recipe = Recipe("imagefolder", 3, damage=0.3, faults=(fault,))
+    make(str(root), recipe, jobs=1)
+    record = next(record for record in read_samples(str(root)) if record.state is State.SLOW)
+    wanted = kind_of("imagefolder").undamaged(recipe, record.id)
+    with feeding(str(root)):
+        late = os.open(root / record.path, os.O_RDONLY)
+        data = b""
+        while len(data) < len(wanted):
+            data += os.read(late, 1 << 20)
+        # The late reader still has the pipe open, where a writer might come again.
+        assert (root / record.path).read_bytes() == wanted
+        assert os.read(late, 1 << 20) == b""
+        os.close(late)
+        assert data == wanted
+    assert os.listdir(tmp_path) == ["slow"]
 
 
 def test_a_hanging_pipe_gives_nothing(rotten: tuple[Path, list[SampleRecord]]) -> None:

@@ -267,3 +267,12 @@ def test_gzip_bytes_depend_on_the_content_alone() -> None:
     assert data.startswith(found) and isinstance(error, EOFError)
     assert gzipped.decompress(b"") == (b"", None)
     assert gzip.GzipFile(fileobj=io.BytesIO(gzipped.compress(data))).read() == data
+
+
+@pytest.mark.parametrize("storage", FORMATS)
+def test_lines_after_a_lost_newline_are_found_where_they_lie(storage: str) -> None:
+    """Every good sample stands in the line that its record names, also behind one that ran into the next."""
+    corpus = made("jsonl", 60, faults=[("cut-line", {"newline": False})], format=storage)
+    good = [record for record in corpus.records if record.state is State.GOOD]
+    assert [json.loads(line_of(corpus, record))["id"] for record in good] == [record.id for record in good]
+    assert any(record.row != record.id % 20 for record in good)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from .base import Choice, DiskFault, Recipe
 from .damage import disk_faults, instance
 
+_ALL = (1 << 64) - 1
+
 
 def draw(seed: int, sample: int, purpose: str) -> random.Random:
     """A generator of its own for one sample and purpose: no order of work, and no other purpose, changes what it gives."""
@@ -22,6 +24,13 @@ def number(seed: int, sample: int, purpose: str) -> int:
     return int.from_bytes(hashlib.blake2b(f"{seed}/{sample}/{purpose}".encode(), digest_size=8).digest(), "big")
 
 
+def _mixed(bits: int) -> int:
+    """64 bits, each of which depends on each of those given (the finaliser of SplitMix64, Steele et al. 2014)."""
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & _ALL
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & _ALL
+    return bits ^ (bits >> 31)
+
+
 class Shuffle:
     """A pseudo-random permutation of 0 … n-1 that is computed for one number at a time (a Feistel network, cycle walking)."""
 
@@ -29,7 +38,7 @@ class Shuffle:
         self.n = n
         self._half = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
         self._mask = (1 << self._half) - 1
-        self._keys = [hashlib.blake2b(f"{seed}/{purpose}/{i}".encode(), digest_size=8).digest() for i in range(4)]
+        self._keys = [number(seed, i, purpose) for i in range(4)]
 
     def __getitem__(self, number: int) -> int:
         if not 0 <= number < self.n:
@@ -37,8 +46,7 @@ class Shuffle:
         while True:  # the network permutes 0 … 4**half - 1 < 16n; walk its cycle back into 0 … n-1
             left, right = number >> self._half, number & self._mask
             for key in self._keys:
-                mixed = hashlib.blake2b(right.to_bytes(8, "big"), digest_size=8, key=key).digest()
-                left, right = right, left ^ (int.from_bytes(mixed, "big") & self._mask)
+                left, right = right, left ^ (_mixed(right ^ key) & self._mask)
             number = left << self._half | right
             if number < self.n:
                 return number

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import io
 import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from ..errors import UserError
 from ..marks import MAX_ID, read_mark
@@ -20,10 +20,10 @@ from .damage.paths import PathFault
 from .damage.pictures import Needs, PictureFault
 from .draws import Lottery, draw, number
 from .jpegparts import PNG_SIGNATURE, jpeg_part
-from .opinions import WHOLE, state_of
+from .opinions import state_of
 from .originals import original_chunks
 from .studio import Studio, studio
-from .truth import judge, unsound
+from .truth import judge, judge_oddity, unsound
 from .words import file_stem, vocabulary
 
 _CHUNK = 256
@@ -135,7 +135,11 @@ class _Workshop:
         self, sample: int, path: str, data: bytes, fault: DiskFault | None, marked: bool, other: Callable[[], bytes]
     ) -> MadeFile:
         content = hashlib.sha256(data).hexdigest()
-        record = SampleRecord(sample, path, content=content, identity="content" if marked else "path")
+        identity: Literal["content", "path"] = "content" if marked else "path"
+        if fault is None:
+            record = SampleRecord(sample, path, sha256=content, length=len(data), content=content, identity=identity)
+            return MadeFile(path, data, (record,))
+        record = SampleRecord(sample, path, content=content, identity=identity)
         if isinstance(fault, PathFault):
             return _misplaced(record, fault, data)
         if isinstance(fault, PictureOddity):
@@ -147,15 +151,17 @@ class _Workshop:
             state, why = state_of(said)
             took_hold = state is not State.GOOD
             record = replace(record, state=state, why=why, said=said, fault=fault.to_json(), took_hold=took_hold)
-        digest = content if fault is None else hashlib.sha256(data).hexdigest()
+        digest = hashlib.sha256(data).hexdigest()
         return MadeFile(path, data, (replace(record, sha256=digest, length=len(data)),))
 
 
 def _judged_oddity(record: SampleRecord, oddity: PictureOddity, data: bytes) -> SampleRecord:
     """An oddity is legal by its format's rules; whether it is good is what the first reference decoder says."""
-    said = judge(data, data)
-    whole = said["pillow"] == WHOLE
-    if whole and record.identity == "content" and not _readable(data, record.id):
+    if oddity.in_name_alone:  # the bytes are those of any plain sample
+        return replace(record, oddity=oddity.to_json(), took_hold=True)
+    said, picture = judge_oddity(data)
+    whole = picture is not None
+    if whole and record.identity == "content" and read_mark(picture).id != record.id:
         record = replace(record, identity="path")
     return replace(
         record,
@@ -165,13 +171,6 @@ def _judged_oddity(record: SampleRecord, oddity: PictureOddity, data: bytes) -> 
         oddity=oddity.to_json(),
         took_hold=True,
     )
-
-
-def _readable(data: bytes, sample: int) -> bool:
-    from PIL import Image
-
-    with Image.open(io.BytesIO(data)) as picture:
-        return read_mark(picture).id == sample
 
 
 def _misplaced(record: SampleRecord, fault: PathFault, data: bytes) -> MadeFile:

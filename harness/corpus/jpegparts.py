@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 JPEG_PARTS = {
     "app": range(0xE0, 0xF0),
@@ -17,8 +17,12 @@ JPEG_PARTS = {
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
-@dataclass(frozen=True)
-class Part:
+_NAMES = [
+    next((name for name, markers in JPEG_PARTS.items() if marker in markers), f"{marker:02x}") for marker in range(256)
+]
+
+
+class Part(NamedTuple):
     """One marker segment or chunk: ``data[start:stop]``, the marker or length before it included."""
 
     name: str
@@ -30,8 +34,7 @@ def jpeg_parts(data: bytes) -> list[Part]:
     """The marker segments up to the (first) scan, whose own data is no part, in their order."""
     parts, at = [], 2
     while at + 4 <= len(data) and data[at] == 0xFF:
-        marker = data[at + 1]
-        name = next((name for name, markers in JPEG_PARTS.items() if marker in markers), f"{marker:02x}")
+        name = _NAMES[data[at + 1]]
         stop = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
         parts.append(Part(name, at, stop))
         at = stop
@@ -43,6 +46,12 @@ def jpeg_parts(data: bytes) -> list[Part]:
 def jpeg_part(data: bytes, name: str) -> Part | None:
     """The first segment of that name, or None."""
     return next((part for part in jpeg_parts(data) if part.name == name), None)
+
+
+def with_segment(data: bytes, marker: int, body: bytes) -> bytes:
+    """The JPEG with one more marker segment, after those that name its format; the body is at most 65,533 bytes."""
+    at = next((part.start for part in jpeg_parts(data) if part.name != "app"), 2)
+    return b"".join((data[:at], bytes((0xFF, marker)), (len(body) + 2).to_bytes(2, "big"), body, data[at:]))
 
 
 def jpeg_scan(data: bytes) -> tuple[int, int]:

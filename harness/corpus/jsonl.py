@@ -75,6 +75,8 @@ class JsonLinesKind(CorpusKind):
         if isinstance(whole, StoredFault):
             data = whole.change_bytes(data, Regions(((0, len(data)),), ((0, len(data)),), len(data)))
         said = lines.judge(data, compressed, stored)
+        # Where a newline was lost, what follows lies a line earlier than its place among the samples.
+        above = [bytes(text[: line.start]).count(b"\n") for line in stored]
 
         records = tuple(
             record_of(
@@ -86,7 +88,7 @@ class JsonLinesKind(CorpusKind):
                 own=faults[place],
                 whole=whole,
                 neighbour=faults[place - 1] if place else None,
-                row=place,
+                row=above[place],
             )
             for place, sample in enumerate(ids)
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -98,7 +99,7 @@ def corpus_json(
 
 def library_versions(names: tuple[str, ...]) -> dict[str, str]:
     """Versions of Python and of those distributions that are installed, and of what Pillow was built with."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "zlib": zlib.ZLIB_RUNTIME_VERSION}
     found.update({name: version for name in names if (version := _version(name))})
     if "pillow" in found:
         from PIL import features

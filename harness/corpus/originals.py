@@ -19,17 +19,22 @@ def originals(root: Path) -> Iterator[str]:
         UserError: ``root`` is no folder that can be read.
     """
 
-    def refuse(error: OSError) -> None:
-        raise UserError(f"--from {root}: {error.strerror}: {error.filename}") from error
+    def walk(folder: str, within: str) -> Iterator[str]:
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            raise UserError(f"--from {root}: {error.strerror}: {error.filename}") from error
+        for entry in entries:
+            if entry.name.lower().endswith(ENDINGS) and entry.is_file():
+                yield within + entry.name
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from walk(entry.path, f"{within}{entry.name}/")
 
     if not root.is_dir():
         raise UserError(f"--from {root}: there is no such folder")
-    for folder, folders, files in os.walk(root, onerror=refuse):
-        folders.sort()
-        within = Path(folder).relative_to(root)
-        for file in sorted(files):
-            if file.lower().endswith(ENDINGS) and os.path.isfile(os.path.join(folder, file)):
-                yield (within / file).as_posix()
+    return walk(str(root), "")
 
 
 def original_chunks(root: Path, size: int) -> Iterator[Chunk]:

@@ -7,7 +7,7 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ..spec import TrialSpec
@@ -34,7 +34,8 @@ def feeding(root: str) -> Iterator[int]:
     stop = threading.Event()
     threads = [
         threading.Thread(
-            target=_feed, args=(f"{root}/{record.path}", kind.undamaged(recipe, record.id), _seconds(record), stop)
+            target=_feed,
+            args=(root, f"{root}/{record.path}", kind.undamaged(recipe, record.id), _seconds(record), stop),
         )
         for record in slow
     ]
@@ -75,8 +76,10 @@ def _seconds(record: SampleRecord) -> float:
     return float((record.fault or {}).get("seconds", 1.0))
 
 
-def _feed(path: str, data: bytes, seconds: float, stop: threading.Event) -> None:
+def _feed(root: str, path: str, data: bytes, seconds: float, stop: threading.Event) -> None:
     """Wait for a reader, give it the data piece by piece, and again. Never blocks longer than a poll."""
+    above, name = os.path.split(os.path.abspath(root))
+    beside = os.path.join(above, f".{name}")  # not within: a loader may be walking the corpus
     piece = max(1, -(-len(data) // _PIECES))
     while not stop.is_set():
         try:
@@ -86,6 +89,9 @@ def _feed(path: str, data: bytes, seconds: float, stop: threading.Event) -> None
                 return
             stop.wait(_POLL_S)  # nobody reads
             continue
+        # Who opens it from now on gets a pipe of its own: its share of this one could be nothing, and a writer who opened
+        # this one again could keep its reader from ever meeting the end.
+        renewed = _renew(path, beside)
         try:
             at = 0
             while at < len(data) and not stop.wait(seconds / _PIECES):
@@ -97,3 +103,18 @@ def _feed(path: str, data: bytes, seconds: float, stop: threading.Event) -> None
             pass
         finally:
             os.close(descriptor)
+        if not renewed:
+            return
+
+
+def _renew(path: str, beside: str) -> bool:
+    """Put a new pipe in the place of the one there; False: its folder was removed."""
+    fresh = f"{beside}.pipe-{threading.get_ident()}"
+    try:
+        os.mkfifo(fresh)
+        os.replace(fresh, path)
+    except FileNotFoundError:
+        with suppress(FileNotFoundError):
+            os.unlink(fresh)
+        return False
+    return True

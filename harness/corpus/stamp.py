@@ -8,6 +8,7 @@ the same quality (a test compares them), at a tenth of the cost.
 from __future__ import annotations
 
 import io
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,17 @@ def encode_jpeg(pixels: npt.NDArray[np.uint8], quality: int) -> bytes:
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, "JPEG", quality=quality, subsampling=2)
     return out.getvalue()
+
+
+class _Laid(NamedTuple):
+    """A piece of a scan, cut at the borders of bytes."""
+
+    first: int
+    """The bits that fill up the byte in which it begins."""
+    whole: bytes
+    """Those of whole bytes, as they stand in the file."""
+    last: int
+    last_bits: int
 
 
 class Stamp:
@@ -67,17 +79,28 @@ class Stamp:
         # The scan ends with the chroma's end of block, 00, so what ones follow are the padding of the last byte.
         tail = bits[done:].rstrip("1")
         self._still.append((int(tail, 2), len(tail)))
+        # By far the longest piece lies between the strips. It is always the same but for where in a byte it begins.
+        self._middle = max(range(len(self._still)), key=lambda piece: self._still[piece][1])
+        self._laid: dict[int, _Laid] = {}
 
     def with_id(self, sample: int) -> bytes:
         """The JPEG file with the mark of ``sample``."""
-        value, length = self._still[0]
-        for run, (still, bits) in zip(self._runs(sample), self._still[1:]):
-            value = ((value << len(run)) | int(run, 2)) << bits | still
-            length += len(run) + bits
-        padding = -length % 8
-        value = value << padding | ((1 << padding) - 1)
-        scan = value.to_bytes((length + padding) // 8, "big")
-        return self._head + scan.replace(b"\xff", b"\xff\x00") + b"\xff\xd9"
+        runs, still = self._runs(sample), self._still
+        value = bits = 0
+        for (piece, length), run in zip(still[: self._middle], runs):
+            value = ((value << length) | piece) << len(run) | int(run, 2)
+            bits += length + len(run)
+        if -bits % 8 not in self._laid:
+            self._laid[-bits % 8] = _laid(*still[self._middle], -bits % 8)
+        laid = self._laid[-bits % 8]
+        above = _stuffed(value << (-bits % 8) | laid.first, bits + -bits % 8)
+        value, bits = laid.last, laid.last_bits
+        for run, (piece, length) in zip(runs[self._middle :], still[self._middle + 1 :]):
+            value = ((value << len(run)) | int(run, 2)) << length | piece
+            bits += len(run) + length
+        padding = -bits % 8
+        below = _stuffed(value << padding | ((1 << padding) - 1), bits + padding)
+        return b"".join((self._head, above, laid.whole, below, b"\xff\xd9"))
 
     def _runs(self, sample: int) -> list[str]:
         """The bits of the mark's units, one run for each row of units in each strip, in scan order."""
@@ -135,6 +158,23 @@ class Stamp:
                     code += _difference(levels[light] - levels[last], tables[0x00]) + end
                     last = light
                 self._codes.append(code + 2 * chroma)
+
+
+def _laid(value: int, bits: int, free: int) -> _Laid:
+    """A piece of a scan that begins where a byte has ``free`` bits left."""
+    last_bits = (bits - free) % 8
+    whole = (value >> last_bits) & ((1 << (bits - free - last_bits)) - 1)
+    return _Laid(
+        value >> (bits - free),
+        _stuffed(whole, bits - free - last_bits),
+        value & ((1 << last_bits) - 1),
+        last_bits,
+    )
+
+
+def _stuffed(value: int, bits: int) -> bytes:
+    """Bits as they stand in a scan, where a zero follows each byte of ones."""
+    return value.to_bytes(bits // 8, "big").replace(b"\xff", b"\xff\x00")
 
 
 def _quantised(level: int, step: int) -> int:

@@ -12,13 +12,16 @@ import numpy as np
 from ..marks import SMALLEST, draw_mark
 from .draws import draw, number
 from .paint import Pixels, paint
+from .pngfile import png_bytes
 from .stamp import Stamp, can_stamp, encode_jpeg
 from .words import Vocabulary, vocabulary
 
 if TYPE_CHECKING:
     from PIL import Image
 
-_SAMPLES_A_BACKGROUND = 128
+_STRETCH = 256
+"""Neighbouring samples that share their backgrounds: what one process makes at a time, so that it paints few of them."""
+_SHARED = 2
 _BACKGROUNDS = (8, 64)  # fewest and most in one corpus, whatever its size: memory stays flat
 _KEPT_BYTES = 32 << 20  # of decoded backgrounds
 
@@ -34,11 +37,24 @@ class _Background:
 class Canvas:
     """One sample's undamaged picture, to be stored in whatever format."""
 
-    def __init__(self, pixels: Pixels, quality: int, words: Vocabulary) -> None:
-        self.pixels = pixels
+    def __init__(self, studio: Studio, sample: int) -> None:
+        self._studio, self._sample = studio, sample
+        self.words = studio.words
+
+    @property
+    def plain(self) -> bytes:
+        """The ordinary JPEG of it, ready made."""
+        return self._studio.jpeg(self._sample)
+
+    @functools.cached_property
+    def pixels(self) -> Pixels:
         """``(height, width, 3)``, marked where it is large enough."""
-        self.quality = quality
-        self.words = words
+        return self._studio.pixels(self._sample)
+
+    @functools.cached_property
+    def quality(self) -> int:
+        """What its JPEG is saved with, 1-100."""
+        return self._studio.quality(self._sample)
 
     @property
     def picture(self) -> Image.Image:
@@ -51,9 +67,9 @@ class Canvas:
         """A JPEG of it, with further options of Pillow's."""
         return saved(self.picture, "JPEG", quality=self.quality, **options)
 
-    def png(self, **options: Any) -> bytes:
+    def png(self) -> bytes:
         """A PNG of it."""
-        return saved(self.picture, "PNG", compress_level=1, **options)
+        return png_bytes(self.pixels)
 
 
 def saved(picture: Image.Image, format: str, **options: Any) -> bytes:
@@ -75,10 +91,12 @@ class Studio:
     def __init__(self, seed: int, size: tuple[int, int], samples: int) -> None:
         self.seed, self.size = seed, size
         least, most = _BACKGROUNDS
-        self._backgrounds = min(max(samples // _SAMPLES_A_BACKGROUND, least), most)
+        stretches = -(-samples // _STRETCH) or 1
+        self._shared = max(_SHARED, -(-least // stretches))
+        self._backgrounds = min(stretches * self._shared, most)
         self._background = functools.lru_cache(most)(self._paint)
         kept = max(1, min(most, _KEPT_BYTES // (3 * size[0] * size[1])))
-        self._pixels = functools.lru_cache(kept)(self._decode)
+        self._decoded = functools.lru_cache(kept)(self._decode)
 
     @property
     def words(self) -> Vocabulary:
@@ -94,20 +112,26 @@ class Studio:
         background = self._background(self._number(sample))
         if background.stamp is not None:
             return background.stamp.with_id(sample)
-        return encode_jpeg(self._marked_pixels(sample), background.quality)
+        return encode_jpeg(self.pixels(sample), background.quality)
 
     def canvas(self, sample: int) -> Canvas:
-        """The sample's pixels, for other formats."""
-        return Canvas(self._marked_pixels(sample), self._background(self._number(sample)).quality, self.words)
+        """The sample's picture, for other formats."""
+        return Canvas(self, sample)
 
-    def _marked_pixels(self, sample: int) -> Pixels:
-        pixels = self._pixels(self._number(sample)).copy()
+    def quality(self, sample: int) -> int:
+        """What the sample's JPEG is saved with, 1-100."""
+        return self._background(self._number(sample)).quality
+
+    def pixels(self, sample: int) -> Pixels:
+        """The sample's own pixels, ``(height, width, 3)`` uint8, marked where they are enough."""
+        pixels = self._decoded(self._number(sample)).copy()
         if self.marked:
             draw_mark(pixels, sample)
         return pixels
 
     def _number(self, sample: int) -> int:
-        return number(self.seed, sample, "background") % self._backgrounds
+        of_stretch = number(self.seed, sample, "background") % self._shared
+        return (sample // _STRETCH * self._shared + of_stretch) % self._backgrounds
 
     def _paint(self, background: int) -> _Background:
         source = draw(self.seed, background, "paint")

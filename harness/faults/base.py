@@ -85,6 +85,11 @@ def fault(kind: str, *, effect: Effect) -> Callable[[F], F]:
     return register
 
 
+def registered(kind: str) -> type[Fault] | None:
+    """The fault of that kind, if there is one."""
+    return _REGISTRY.get(kind)
+
+
 def registry() -> dict[str, type[Fault]]:
     """All registered faults by kind, in order of their names."""
     return dict(sorted(_REGISTRY.items()))

@@ -9,7 +9,7 @@ import pkgutil
 import random
 
 from ...errors import UserError
-from ...faults.base import from_json, registry
+from ...faults.base import from_json, registered, registry
 from ..base import Choice, DiskFault
 
 
@@ -32,8 +32,9 @@ def instance(choice: Choice, turn: int, draw: random.Random) -> DiskFault:
     Raises:
         UserError: no such disk fault, or a parameter that it does not have.
     """
-    cls = disk_faults().get(choice.fault)
-    if cls is None:
+    _load()
+    cls = registered(choice.fault)
+    if cls is None or not issubclass(cls, DiskFault):
         raise UserError(f"unknown disk fault {choice.fault!r}")
     drawn = cls.turn(turn, draw)
     if not choice.parameters:

@@ -19,9 +19,14 @@ class PictureOddity(DiskFault):
     marked: ClassVar[bool] = True
     """Whether the picture still carries its id mark; otherwise its path alone says which sample it is."""
 
+    @property
+    def in_name_alone(self) -> bool:
+        """Whether the file's bytes are as usual."""
+        return type(self).encode is PictureOddity.encode
+
     def encode(self, canvas: Canvas) -> tuple[bytes, str]:
         """The file's bytes and its ending."""
-        return canvas.jpeg(subsampling=2), ".jpg"
+        return canvas.plain, ".jpg"
 
     def rename(self, stem: str, ending: str, words: Vocabulary) -> str:
         """The file's name; must stay unique, so it keeps the stem in some form."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ....faults.base import Effect, fault
-from ...studio import saved
+from ...pngfile import png_bytes
 from . import PictureOddity
 
 if TYPE_CHECKING:
@@ -21,9 +23,6 @@ class Alpha(PictureOddity):
     family = "mode"
 
     def encode(self, canvas: Canvas) -> tuple[bytes, str]:
-        from PIL import Image
-
-        picture = canvas.picture
-        shade = Image.linear_gradient("L").rotate(90).resize(picture.size).point(lambda level: 128 + level // 2)
-        picture.putalpha(shade)
-        return saved(picture, "PNG", compress_level=1), ".png"
+        height, width, _ = canvas.pixels.shape
+        shade = np.broadcast_to(np.linspace(128, 255, width).astype(np.uint8)[:, None], (height, width, 1))
+        return png_bytes(np.concatenate((canvas.pixels, shade), axis=2)), ".png"

@@ -21,4 +21,4 @@ class BytesAfterEnd(PictureOddity):
     extra: int = 2000
 
     def encode(self, canvas: Canvas) -> tuple[bytes, str]:
-        return canvas.jpeg(subsampling=2) + b"ftypmp42" + bytes(self.extra), ".jpg"
+        return canvas.plain + b"ftypmp42" + bytes(self.extra), ".jpg"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....faults.base import Effect, fault
+from ...jpegparts import with_segment
 from . import PictureOddity
 
 if TYPE_CHECKING:
@@ -24,4 +25,5 @@ class IccProfile(PictureOddity):
 
         profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
         # Bytes 24 to 35 are the time at which the profile was made.
-        return canvas.jpeg(subsampling=2, icc_profile=profile[:24] + bytes(12) + profile[36:]), ".jpg"
+        only_part = b"ICC_PROFILE\0\1\1"
+        return with_segment(canvas.plain, 0xE2, only_part + profile[:24] + bytes(12) + profile[36:]), ".jpg"

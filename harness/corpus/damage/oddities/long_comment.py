@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....faults.base import Effect, fault
+from ...jpegparts import with_segment
 from . import PictureOddity
 
 if TYPE_CHECKING:
@@ -23,4 +24,4 @@ class LongComment(PictureOddity):
     def encode(self, canvas: Canvas) -> tuple[bytes, str]:
         text = " ".join(canvas.words.lines)
         comment = (text * (self.letters // len(text) + 1))[: self.letters]
-        return canvas.jpeg(subsampling=2, comment=comment.encode("ascii", "replace")), ".jpg"
+        return with_segment(canvas.plain, 0xFE, comment.encode("ascii", "replace")), ".jpg"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....faults.base import Effect, fault
-from ...studio import saved
+from ...pngfile import png_bytes
 from . import PictureOddity
 
 if TYPE_CHECKING:
@@ -23,7 +23,5 @@ class SixteenBit(PictureOddity):
     family = "mode"
 
     def encode(self, canvas: Canvas) -> tuple[bytes, str]:
-        from PIL import Image
-
         grey = np.asarray(canvas.picture.convert("L")).astype(np.uint16) * 257
-        return saved(Image.fromarray(grey), "PNG", compress_level=1), ".png"
+        return png_bytes(grey), ".png"

@@ -21,4 +21,4 @@ class Webp(PictureOddity):
     family = "format"
 
     def encode(self, canvas: Canvas) -> tuple[bytes, str]:
-        return saved(canvas.picture, "WEBP", quality=canvas.quality, method=2), ".webp"
+        return saved(canvas.picture, "WEBP", quality=canvas.quality, method=0), ".webp"
