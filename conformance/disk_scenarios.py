@@ -10,7 +10,6 @@ from typing import Any
 
 from ..harness.corpus.base import KINDS, Choice, DiskFault, Recipe
 from ..harness.corpus.damage import disk_faults
-from ..harness.corpus.layout import StoredFault
 from ..harness.errors import UserError
 from .checks.base import unknown
 from .scenarios import SIZES, Scenario
@@ -129,8 +128,8 @@ def _several(kind: str, names: Sequence[str], most: int) -> tuple[Strike, ...]:
 
 def _usual(kind: str, cls: type[DiskFault]) -> bool:
     """Whether the fault fits the kind's usual storage format."""
-    usual = {"parquet": "parquet", "windows": "parquet", "webdataset": "tar", "jsonl": "jsonl"}
-    return not issubclass(cls, StoredFault) or cls.fits(kind, usual[kind])
+    usual = {"imagefolder": "jpeg", "parquet": "parquet", "windows": "parquet", "webdataset": "tar", "jsonl": "jsonl"}
+    return cls.fits(kind, usual[kind])
 
 
 _ALONE = ("missing-file", "hanging-pipe", "trickling-pipe", "no-permission")
@@ -189,7 +188,8 @@ def _everywhere(files: int = FILES, *, pictures: bool = True) -> dict[str, Damag
 
 
 def _pictures(fault: str, **parameters: Any) -> dict[str, Damage]:
-    return {"imagefolder": Damage((Strike(fault, parameters),))}
+    """The fault in a picture of every kind that has pictures, and has the fault."""
+    return {kind: Damage((Strike(fault, parameters),)) for kind in KINDS if fault in disk_faults(kind)}
 
 
 def _each(**strikes: Strike) -> dict[str, Damage]:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from .family import die_with_parent
 from .spec import TrialSpec
+from .tmpfolder import temporary_folder
 
 BROKE = 70  # EX_SOFTWARE of sysexits.h: the harness itself failed inside the trial
 STACK_SIGNAL = signal.SIGRTMIN + 6 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR1
@@ -30,11 +31,11 @@ def enter_directory(directory: str) -> None:
     sys.path.insert(0, directory)
 
 
-def environment(spec: TrialSpec, rank: int, folder: Path) -> dict[str, str]:
-    """The variables that torchrun sets for a rank, and a temporary folder of the trial's own."""
+def environment(spec: TrialSpec, rank: int, folder: Path, temporary: Path) -> dict[str, str]:
+    """The variables that torchrun sets for a rank, and those of temporary folders of the trial's own."""
     ranks = str(spec.topology.ranks)
     return {
-        "TMPDIR": str(folder / "tmp"),
+        "TMPDIR": str(temporary),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),  # torch makes it by itself, in TMPDIR, for no loader's sake
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
@@ -64,14 +65,13 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(signum, signal.SIG_DFL)
-        os.environ.update(environment(spec, rank, folder))
+        os.environ.update(environment(spec, rank, folder, temporary_folder(folder)))
         if spec.root is not None:
             from . import planted
 
             os.environ.update(planted.environment(folder, rank, spec.root))
             planted.enter(str(folder), rank, spec.root)
         tempfile.tempdir = None
-        (folder / "tmp").mkdir(exist_ok=True)
         name_semaphores(folder)
         describe_process(rank, folder)
         _seed(spec.seed)

@@ -26,6 +26,7 @@ from .rank import STACK_SIGNAL
 from .recorder import RECORD
 from .remains import semaphore_prefix
 from .spec import TrialSpec
+from .tmpfolder import remove_temporary_folder
 
 _POLL_S = 0.1
 _LOOK_EVERY_S = 0.5
@@ -236,7 +237,8 @@ def clear_away(folder: Path, pids: set[int]) -> list[dict[str, str]]:
     Returns:
         The segments, in the form of :attr:`~badbatch.harness.history.Ended.leftovers`.
     """
-    for name in ("tmp", "cache", "corpus"):
+    remove_temporary_folder(folder)
+    for name in ("cache", "corpus"):
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in folder.glob("events-*.bin"):
         pids = pids | _recorded_pids(path)

@@ -78,7 +78,7 @@ def test_a_clean_corpus_is_read_by_hugging_face(tmp_path: Path, monkeypatch: pyt
 def test_the_same_recipe_gives_the_same_bytes_in_any_order(storage: str) -> None:
     """A file made alone is what it was among the others."""
     quick = [name for name, cls in disk_faults("jsonl").items() if not cls.odd and name != "long-line"]
-    faults = [name for name in quick if disk_faults()[name].fits("jsonl", storage)]  # type: ignore[attr-defined]
+    faults = [name for name in quick if disk_faults()[name].fits("jsonl", storage)]
     whole = made("jsonl", 100, faults=faults, damage=0.5, oddities=0.3, format=storage, seed=3, per_file=10)
     kind = kind_of("jsonl")
     for chunk in reversed(list(kind.chunks(whole.recipe))):
@@ -95,7 +95,7 @@ def test_every_fault_of_lines_occurs_by_default(storage: str) -> None:
     corpus = made("jsonl", 400, damage=0.5, oddities=0.3, format=storage, seed=1, per_file=8)
     in_files = {file.fault["fault"] for file in corpus.files.values() if file.fault}
     for name, cls in disk_faults("jsonl").items():
-        fits = cls.fits("jsonl", storage)  # type: ignore[attr-defined]
+        fits = cls.fits("jsonl", storage)
         assert (bool(corpus.by_fault(name)) or name in in_files) is fits, name
     for record in corpus.records:
         assert record.state is State.GOOD or record.fault

@@ -132,7 +132,7 @@ def test_every_fault_of_windows_occurs_by_default(storage: str) -> None:
     """In a large enough corpus each fault that fits the format strikes, and what is not good has its fault named."""
     corpus = made("windows", 600, damage=0.5, oddities=0.3, format=storage, seed=2, per_file=8)
     for name, cls in disk_faults("windows").items():
-        fits = cls.fits("windows", storage)  # type: ignore[attr-defined]
+        fits = cls.fits("windows", storage)
         assert bool(corpus.by_fault(name)) is fits, name
     for record in corpus.records:
         assert record.state is State.GOOD or record.fault

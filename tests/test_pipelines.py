@@ -101,15 +101,20 @@ def test_a_lazily_opened_picture_comes_damaged_without_workers(tmp_path: Path) -
 def test_a_decoder_that_crashes(loader: str, name: str, method: str | None, tmp_path: Path) -> None:
     """The decoder of a worker really dies, by Pillow's plug-in or by the job's decoder, and torch tells the consumer so."""
     trial = one(f"{FOLDER}:{loader}", "imagefolder", name, tmp_path, Topology(2, 1, method))
+    assert died_of(trial) == 5
+
+
+def died_of(trial: trials.Judged) -> int:
+    """The sample that killed a worker; its death was told to the consumer."""
     history = trial.history
     (death,) = history.of(Kind.FAULT)
-    assert int(death["sample"]) == 5
     assert int(death["pid"]) not in set(history.of(Kind.ASK)["pid"].tolist())
     events = history.events
     assert not ((events["pid"] == death["pid"]) & (events["time"] > death["time"])).any()
     raised = history.of(Kind.RAISED)
     assert (raised["time"] > death["time"]).any()
     assert "crash-surfaces" not in trial.blamed
+    return int(death["sample"])
 
 
 def test_a_read_that_hangs(tmp_path: Path) -> None:
@@ -197,6 +202,21 @@ def test_shards_whose_handler_counts(tmp_path: Path) -> None:
     """A handler that reports each error keeps the promise."""
     names = ("clean", "oddities", "one-bad", "damage-cut", "cut-shard", "lost-shard")
     assert unexplained(put(f"{SHARDS}:counting", "webdataset", names, tmp_path)) == []
+
+
+@needs("webdataset")
+@pytest.mark.parametrize("name", ["damage-bits", "damage-not-a-picture", "damage-structure", "damage-zeros", "decoder-memory"])
+def test_shards_with_damaged_pictures(name: str, tmp_path: Path) -> None:
+    """A picture that cannot be decoded costs its own sample: the library's decoding stage meets it, and the stream goes on."""
+    assert unexplained(put(f"{SHARDS}:counting", "webdataset", [name], tmp_path)) == []
+
+
+@needs("webdataset")
+@pytest.mark.parametrize("name", ["decoder-segfault", "decoder-abort"])
+def test_shards_with_a_picture_that_kills_the_decoder(name: str, tmp_path: Path) -> None:
+    """The member of a shard does to its worker what a file does, and the consumer is told of the worker's death."""
+    trial = one(f"{SHARDS}:counting", "webdataset", name, tmp_path, Topology(2))
+    assert (died_of(trial),) == tuple(trial.history.spec.damaged)
 
 
 @needs("webdataset")

@@ -541,6 +541,20 @@ def test_temporary_files_are_told_and_removed(waited: dict[str, History]) -> Non
     assert not (Path(history.folder) / "tmp").exists()
 
 
+def test_a_deep_folder_leaves_room_for_sockets(
+    supervisor: Supervisor, tmp_path: Path, histories: list[History]
+) -> None:
+    """However long the path of a trial's folder is, a loader can put sockets into its temporary folder; nothing is left."""
+    deep = tmp_path / "a" / ("deep-" * 20) / "run"
+    for _ in range(2):
+        history = supervisor.run(spec("listens_in_its_temporary_folder", ranks=2), deep / str(len(histories)))
+        histories.append(history)
+        assert not errors(history, Where.NEXT)
+        assert not history.of(Kind.LEFTOVER).size
+    links = [link for link in Path("/tmp").glob("badbatch-*") if link.is_symlink()]
+    assert not [link for link in links if str(deep) in os.readlink(link)]
+
+
 @pytest.mark.parametrize(
     ("name", "word"),
     [

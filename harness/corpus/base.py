@@ -62,6 +62,11 @@ class DiskFault(Fault):
         check_parameters(self)
 
     @classmethod
+    def fits(cls, kind: str, storage: str) -> bool:
+        """Whether it can be carried out in this kind and storage format."""
+        return kind in cls.kinds
+
+    @classmethod
     def turn(cls, turn: int, draw: random.Random) -> DiskFault:
         """The instance for the ``turn``-th unit (0, 1, 2 …) of a corpus that this fault strikes.
 

@@ -33,8 +33,6 @@ class StoredFault(DiskFault):
 
     formats: ClassVar[tuple[str, ...]] = ()
     """The storage formats of its kinds that it fits; empty: all."""
-    weight: ClassVar[float] = 1.0
-    """How often it is chosen, in proportion to others, where faults are not asked for by name."""
     adds_file: ClassVar[str | None] = None
     """For an oddity that is a legal file without samples: the ending of its name, beside the file that was drawn."""
 
@@ -47,8 +45,7 @@ class StoredFault(DiskFault):
 
     @classmethod
     def fits(cls, kind: str, storage: str) -> bool:
-        """Whether it can be carried out in this kind and storage format."""
-        return kind in cls.kinds and (not cls.formats or storage in cls.formats)
+        return super().fits(kind, storage) and (not cls.formats or storage in cls.formats)
 
 
 class Layout:
@@ -123,7 +120,7 @@ def check_choices(recipe: Recipe, storage: str) -> None:
     Raises:
         UserError: a fault that does not fit; the message names the nearest one that does.
     """
-    fitting = [name for name, cls in disk_faults(recipe.kind).items() if _fits(cls, recipe.kind, storage)]
+    fitting = [name for name, cls in disk_faults(recipe.kind).items() if cls.fits(recipe.kind, storage)]
     for choice in (*recipe.faults, *recipe.odd_faults):
         if choice.fault not in fitting:
             near = difflib.get_close_matches(choice.fault, fitting, n=1)
@@ -131,18 +128,14 @@ def check_choices(recipe: Recipe, storage: str) -> None:
             raise UserError(f"fault {choice.fault!r} does not fit {recipe.kind} as {storage}{hint}")
 
 
-def _fits(cls: type[DiskFault], kind: str, storage: str) -> bool:
-    return cls.fits(kind, storage) if issubclass(cls, StoredFault) else kind in cls.kinds
-
-
 def _choices(recipe: Recipe, storage: str, named: Sequence[Choice], odd: bool) -> list[Choice]:
     if named:
         return list(named)
     known = disk_faults(recipe.kind).items()
     return [
-        Choice(name, getattr(cls, "weight", 1.0))
+        Choice(name, cls.weight)
         for name, cls in known
-        if cls.odd == odd and not cls.by_name and _fits(cls, recipe.kind, storage)
+        if cls.odd == odd and not cls.by_name and cls.fits(recipe.kind, storage)
     ]
 
 

@@ -8,12 +8,15 @@ from typing import Any
 from ..errors import UserError
 from . import content, gzipped, shards, tarfiles
 from .base import Chunk, CorpusKind, DiskFault, MadeFile, Recipe, State
+from .damage.pictures import PictureFault
+from .draws import draw
 from .layout import Layout, Regions, StoredFault, check_choices, storage_of
 from .opinions import lossy, state_of
 from .records import record_of
 from .shards import Shard, ShardFault
 from .studio import picture_bytes
 from .tarfiles import Member
+from .truth import judge
 
 _CHUNK = 100  # samples: about half a second's work, most of it on pictures
 
@@ -23,7 +26,7 @@ class WebDatasetKind(CorpusKind):
 
     name = "webdataset"
     formats = ("tar", "tar.gz")
-    libraries = ("pillow", "numpy", "faker")
+    libraries = ("pillow", "numpy", "faker", "opencv-python-headless", "opencv-python")
 
     def check(self, recipe: Recipe) -> None:
         check_choices(recipe, storage_of(recipe, self.formats))
@@ -78,7 +81,16 @@ class WebDatasetKind(CorpusKind):
             sample: [Member(sample, f"{key}.{field}", data) for field, data in own.items()]
             for sample, (key, own) in wanted.items()
         }
-        members = [member for sample in ids for member in meant[sample]]
+        pictures = {
+            sample: self._damaged_picture(recipe, sample, fault, fields[sample]["jpg"])
+            for sample, fault in faults.items()
+            if isinstance(fault, PictureFault)
+        }
+        members = [
+            member._replace(data=pictures[sample]) if sample in pictures and member.field == "jpg" else member
+            for sample in ids
+            for member in meant[sample]
+        ]
         members, suffers = _damaged(members, faults, shard)
         tar, placed = tarfiles.write(members)
         tar = strike.change_blocks(tar, placed)
@@ -87,7 +99,7 @@ class WebDatasetKind(CorpusKind):
             data, Regions(((0, len(data)),), ((0, len(data)),), len(data))
         )
         own = {sample: [member for member in members if member.sample == sample] for sample in ids}
-        said = shards.judge(data, compressed, wanted, {sample: own[sample][0].key for sample in ids})
+        said = self._judged(data, compressed, wanted, {sample: own[sample][0].key for sample in ids}, pictures)
         for sample, (neighbour, fault) in _robbed(layout, number).items():
             if state_of(said[sample])[0] is State.GOOD:
                 suffers[sample] = fault
@@ -103,7 +115,7 @@ class WebDatasetKind(CorpusKind):
                 own=faults[sample],
                 whole=whole,
                 neighbour=suffers.get(sample),
-                changed=own[sample] != meant[sample],
+                changed=own[sample] != meant[sample] and sample not in pictures,  # of which the decoders' words tell
                 members=tuple(member.name for member in own[sample]),
             )
             for sample in ids
@@ -113,6 +125,31 @@ class WebDatasetKind(CorpusKind):
             empty = tarfiles.write([])[0]
             empty = gzipped.compress(empty) if compressed else empty
             yield MadeFile(f"data/shard-{number:06d}-{whole.adds_file}.{storage}", empty, fault=whole.to_json())
+
+    def _damaged_picture(self, recipe: Recipe, sample: int, fault: PictureFault, picture: bytes) -> bytes:
+        def another() -> bytes:
+            return picture_bytes(recipe.seed, (sample + 1) % recipe.samples, recipe.size, recipe.samples)
+
+        return fault.damage(picture, draw(recipe.seed, sample, "damage"), another)
+
+    def _judged(
+        self,
+        data: bytes,
+        compressed: bool,
+        wanted: Mapping[int, tuple[str, Mapping[str, bytes]]],
+        stored_keys: Mapping[int, str],
+        pictures: Mapping[int, bytes],
+    ) -> dict[int, dict[str, str]]:
+        """What readers of shards say of each sample; of a damaged picture that they all give as stored, what decoders say."""
+        stored = {
+            sample: (key, {**fields, "jpg": pictures[sample]} if sample in pictures else fields)
+            for sample, (key, fields) in wanted.items()
+        }
+        said = shards.judge(data, compressed, stored, stored_keys)
+        for sample, picture in pictures.items():
+            if state_of(said[sample])[0] is State.GOOD:
+                said[sample] = judge(picture, wanted[sample][1]["jpg"])
+        return said
 
 
 def _damaged(

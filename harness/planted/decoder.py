@@ -114,10 +114,26 @@ def _record_fault(data: bytes) -> None:
     from ..recorder import Kind, Recorder
 
     digest = hashlib.sha256(data).hexdigest()
-    sample = next((record.id for record in read_samples(trial["root"]) if record.sha256 == digest), -1)
+    sample = next((record.id for record in read_samples(trial["root"]) if record.sha256 == digest), None)
+    if sample is None:  # a member of a shard, of which the picture itself says whose it is
+        sample = _sample_marked_in(data)
     recorder: Recorder = Recorder(Path(trial["folder"]), trial["rank"])
     recorder(Kind.FAULT, sample)
     recorder.close()
+
+
+def _sample_marked_in(data: bytes) -> int:
+    from PIL import Image
+
+    from ..marks import read_mark
+
+    with Image.open(io.BytesIO(_picture_in(data))) as picture:
+        found = read_mark(picture).id
+    return -1 if found is None else found
+
+
+def _picture_in(data: bytes) -> bytes:
+    return data[len(MAGIC) + len(effect_of(data) or "") + 1 :]
 
 
 def register() -> None:
@@ -131,8 +147,7 @@ def register() -> None:
         def _open(self) -> None:
             assert self.fp is not None  # Pillow opens it before it asks the plug-in
             data = self.fp.read()
-            head = len(MAGIC) + len(effect_of(data) or "") + 1
-            with Image.open(io.BytesIO(data[head:])) as inner:
+            with Image.open(io.BytesIO(_picture_in(data))) as inner:
                 self._size, self._mode = inner.size, inner.mode
             self._data = data
             self.tile = []

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing import shared_memory
+from multiprocessing.connection import Listener
 from typing import Any
 
 import torch
@@ -238,6 +239,14 @@ def leaves_files() -> None:
     folder = tempfile.mkdtemp(prefix="cache-")
     with open(os.path.join(folder, "kept"), "w", encoding="utf-8") as file:
         file.write("x")
+
+
+@rogue
+def listens_in_its_temporary_folder() -> None:
+    folder = tempfile.mkdtemp(prefix="pymp-")
+    with Listener(os.path.join(folder, "listener-12345678"), "AF_UNIX"):
+        pass
+    os.rmdir(folder)
 
 
 @rogue

@@ -19,6 +19,7 @@ class PngCut(PictureFault):
     """A PNG cut off inside its header, inside its picture data, or before its end."""
 
     family = "cut"
+    kinds = ("imagefolder",)
     needs = "png"
     at: str = "idat"
     """``ihdr``, ``idat``, or ``iend`` (only the last chunk is gone)."""

@@ -19,6 +19,7 @@ class PngWrongCrc(PictureFault):
     """A PNG in which one chunk's checksum does not fit; its content is as written."""
 
     family = "bits"
+    kinds = ("imagefolder",)
     needs = "png"
     chunk: str = "IDAT"
     """``IHDR``, ``IDAT`` or ``IEND``."""

@@ -20,6 +20,7 @@ class ProgressiveCut(PictureFault):
     """A progressive JPEG cut off: in its scans a coarse picture of everything is left, which looks like a whole one."""
 
     family = "cut"
+    kinds = ("imagefolder",)
     needs = "progressive"
     at: str = "0.5"
     """``soi``, a header segment (``app``, ``dqt``, ``sof``, ``dht``, ``sos``), ``end`` (only the last marker is gone), or
