@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import io
 import multiprocessing
+import os
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -143,6 +144,7 @@ def _apart(column: Column, damaged: bytes, undamaged: bytes) -> str:
 def _ask(connection: Any, column: Column, damaged: bytes, undamaged: bytes) -> None:
     import resource
 
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # C libraries print what they think of each file
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     connection.send(opinion(column.decode, damaged, undamaged))
