@@ -8,7 +8,7 @@ import functools
 from ..harness.errors import UserError
 from ..harness.history import History
 from .checks.base import unknown
-from .diagnoses import ending, losing, splitting, telling
+from .diagnoses import ending, losing, splitting, stored, telling
 from .diagnoses.base import Case, Entry
 from .expectation import Expectation
 from .ledger import Ledger
@@ -46,6 +46,10 @@ DIAGNOSES: tuple[Entry, ...] = (
     ending.close_waits_for_hung_worker,
     ending.position_stuck,
     ending.retry_without_end,
+    stored.cut_picture_filled_up,
+    stored.schema_not_checked,
+    stored.row_group_given_up,
+    stored.file_left_at_first_error,
     losing.error_swallowed_by_thread,
     losing.worker_left_at_first_error,
     losing.false_end,

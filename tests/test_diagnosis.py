@@ -11,6 +11,11 @@ from badbatch.conformance.checks import registry as checks
 from badbatch.conformance.diagnosis import DIAGNOSES, Diagnosis
 from badbatch.conformance.expectation import expect
 from badbatch.conformance.ledger import account
+from badbatch.harness.corpus.base import DiskFault
+from badbatch.harness.corpus.damage.lines.cut_line import CutLine
+from badbatch.harness.corpus.damage.pictures.html_page import HtmlPage
+from badbatch.harness.corpus.damage.pictures.jpeg_cut_scan import JpegCutScan
+from badbatch.harness.corpus.damage.rows.null_integer import NullInteger
 from badbatch.harness.errors import UserError
 from badbatch.harness.faults.empty_tensor import EmptyTensor
 from badbatch.harness.faults.hang import Hang
@@ -19,6 +24,7 @@ from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
+from badbatch.harness.spec import Stored
 from told import RAISES, SKIPS, SUBSTITUTES, broken, diagnosed, told
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")
@@ -31,6 +37,14 @@ _DEAD: dict[str, Any] = {"samples": 16, "workers": 2, "plan": {5: Segfault()}}
 _PICKLES: dict[str, Any] = {"samples": 16, "workers": 2, "plan": {5: UnpicklableSample()}}
 _THREAD = "Exception in thread Thread-1 (_read):\nTraceback (most recent call last):\nOSError: sample 5 cannot be read\n"
 _FEEDER = '  File "/lib/python3.11/multiprocessing/queues.py", line 244, in _feed\nTypeError: cannot pickle\n'
+
+
+def _stored(fault: DiskFault, kind: str, groups: tuple[int, ...] = ()) -> dict[str, Any]:
+    """Twelve samples in two files, or in a file each; what befell the eighth is met by a loader that skips and counts."""
+    files = tuple((f"{n}.jpg", n, 1) for n in range(12)) if kind == "imagefolder" else (("a", 0, 6), ("b", 6, 6))
+    stored = Stored("{}", ((7, "damaged"),), files, groups)
+    return {"source": kind, "plan": {7: fault}, "stored": stored, "contract": SKIPS}
+
 
 STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("shuffled-differently", "no-duplicates",
@@ -76,6 +90,12 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("position-stuck", "finite-epoch", "read0-3 0-3 " + "fault5 raise " * 9 + "capped:errors", {}),
     ("position-stuck", "finite-epoch", "read0-3 0-3 fault5 " + "raise " * 9 + "capped:errors", {}),
     ("retry-without-end", "finite-epoch", "read0-3 0-3 ask " + "fault5 " * 20 + "+30s deadline", {}),
+    ("cut-picture-filled-up", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(JpegCutScan(), "imagefolder")),
+    ("schema-not-checked", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(NullInteger(), "parquet")),
+    ("row-group-given-up", "loss-factor", "0,1 2,3 4,5 9,10 11 end",
+     {**_stored(NullInteger(), "parquet", groups=(0, 3, 6, 9)), "batch": 1}),
+    ("file-left-at-first-error", "loss-factor", "0-3 4,5 6 end", {**_stored(CutLine(), "jsonl"), "batch": 2}),
+    ("file-left-at-first-error", "loss-factor", "0-3 4-6 end", {**_stored(CutLine(), "jsonl"), "batch": 2}),
     ("error-swallowed-by-thread", "no-lost-batches", "read0-3 0-3 read4 fault5 end", {"samples": 16, "output": _THREAD}),
     ("error-swallowed-by-thread", "no-lost-batches", "read0-3 0-3 read4 fault5 end", {"samples": 16}),
     ("error-swallowed-by-thread", "finite-epoch", "ask read0-3 0-3 ask read4 fault5 stalled", {"samples": 16}),
@@ -111,6 +131,12 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
 ]
 
 NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
+    # Of a page of text no decoder has anything; lines have no schema of theirs.
+    ("cut-picture-filled-up", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(HtmlPage(), "imagefolder")),
+    ("schema-not-checked", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(CutLine(), "jsonl")),
+    # The losses are those of a batch.
+    ("row-group-given-up", "loss-factor", "0-3 4,5 10,11 end", _stored(NullInteger(), "parquet", groups=(0, 3, 6, 9))),
+    ("file-left-at-first-error", "loss-factor", "0-3 4,5 10,11 end", _stored(CutLine(), "jsonl")),
     # Two samples came twice, without a shuffle.
     ("shuffled-differently", "no-duplicates", "r0:read0,3,5,6 r1:read2,5,6,7 0,3 5,6 end r1:2,5 r1:6,7 r1:end", _TWO_RANKS),
     # Shuffling is asked for, and each process reads in order all the same.

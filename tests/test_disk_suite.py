@@ -354,6 +354,8 @@ def test_a_failing_trial_is_judged_and_replayed_without_its_corpus(tmp_path: Pat
         blamed = [v for v in again.verdicts if v.mark is Mark.FAIL and not v.cause]
         assert [(v.check, v.witnesses) for v in blamed] == [("loss-factor", (7,))]
         assert "the rest of data/part-00001.jsonl" in blamed[0].happened
+        assert blamed[0].diagnosis is not None
+        assert blamed[0].diagnosis.id == "file-left-at-first-error"
         assert len(history.of(Kind.GOT))
 
 

@@ -77,6 +77,9 @@ def test_truncated_pictures_that_pillow_was_told_to_load(workers: int, tmp_path:
     assert list(trial.blamed) == ["content-intact"]
     assert trial.blamed["content-intact"].witnesses == (5,)
     assert "damaged and passed as good: 5" in trial.blamed["content-intact"].happened
+    diagnosis = trial.blamed["content-intact"].diagnosis
+    assert diagnosis is not None
+    assert diagnosis.id == "cut-picture-filled-up"
 
 
 def test_a_lazily_opened_picture_never_comes(tmp_path: Path) -> None:
@@ -177,6 +180,9 @@ def test_rows_that_nobody_checks(source: str, name: str, tmp_path: Path) -> None
     trial = one(f"{TABLES}:unchecked", source, name, tmp_path)
     assert list(trial.blamed) == ["content-intact"]
     assert set(trial.blamed["content-intact"].witnesses) == set(trial.history.spec.damaged)
+    diagnosis = trial.blamed["content-intact"].diagnosis
+    assert diagnosis is not None
+    assert diagnosis.id == "schema-not-checked"
 
 
 # --- webdataset ----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from ...harness.recorder import Content, Kind
 from ...harness.spec import Stored, TrialSpec
 from ...harness.storedbatch import FIELDS
 from ..expectation import Expectation, Owed
-from ..ledger import Fate, Ledger
+from ..ledger import Epoch, Fate, Ledger
 from .base import Violation, check, count, spans
 
 _WIDTH = {"sample": 0, "batch": 1, "row group": 2, "rest of the file": 2, "file": 2, "shard": 2}
@@ -43,34 +44,53 @@ def _goes_on(contract: Contract, spec: TrialSpec) -> str | None:
 )
 def loss_factor(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Good samples that never arrived, where all of them lie beside damaged ones: in the batch, row group or file."""
-    epoch = ledger.first
-    stored = history.spec.stored
-    if stored is None or not epoch.whole:
+    if not ledger.first.whole:
         return
+    promised = expected.contract.blast_radius or ("batch" if expected.contract.on_damage == "raise" else "sample")
+    for loss in losses(history, ledger.first, expected):
+        if _WIDTH[loss.scope] > _WIDTH[promised]:
+            yield Violation(
+                f"a fault costs no more than its {promised}",
+                f"{count(len(loss.samples), 'good sample')} went with damaged sample {spans(loss.culprits)}: "
+                f"{_CALLED[loss.scope].format(loss.path)}",
+                lost=tuple(loss.samples),
+                witnesses=tuple(loss.culprits[:5]),
+            )
+
+
+class Loss(NamedTuple):
+    """Good samples that went with damaged ones."""
+
+    scope: str
+    """How wide it is: a key of the widths above."""
+    path: str
+    """The file; empty where each sample has its own."""
+    samples: list[int]
+    culprits: list[int]
+    """The damaged samples beside which they lie."""
+
+
+def losses(history: History, epoch: Epoch, expected: Expectation) -> list[Loss]:
+    """What was lost beside what is damaged; nothing where some of it lies beside nothing that is damaged."""
+    stored = history.spec.stored
+    if stored is None:
+        return []
     gone = np.isin(epoch.fate, (Fate.LOST, Fate.COLLATERAL, Fate.SKIPPED))
     lost = np.flatnonzero(expected.good & ~expected.odd & gone)
     damaged = np.flatnonzero(expected.owed != Owed.GOOD)
     if not len(lost) or not len(damaged):
-        return
-    promised = expected.contract.blast_radius or ("batch" if expected.contract.on_damage == "raise" else "sample")
-    found = list(_losses(history, stored, lost, damaged))
-    if sum(len(mine) for _, _, mine in found) < len(lost):
-        return  # some lie beside nothing that is damaged: another check's finding
-    for scope, path, mine in found:
-        if _WIDTH[scope] > _WIDTH[promised]:
-            culprits = [int(s) for s in damaged if path in ("", stored.path_of(int(s)))]
-            yield Violation(
-                f"a fault costs no more than its {promised}",
-                f"{count(len(mine), 'good sample')} went with damaged sample {spans(culprits)}: {_CALLED[scope].format(path)}",
-                lost=tuple(mine),
-                witnesses=tuple(culprits[:5]),
-            )
+        return []
+    found = [
+        Loss(scope, path, mine, [int(s) for s in damaged if path in ("", stored.path_of(int(s)))])
+        for scope, path, mine in _beside(history, stored, lost, damaged)
+    ]
+    return found if sum(len(loss.samples) for loss in found) == len(lost) else []
 
 
-def _losses(
+def _beside(
     history: History, stored: Stored, lost: npt.NDArray[np.int64], damaged: npt.NDArray[np.int64]
 ) -> Iterator[tuple[str, str, list[int]]]:
-    """What was lost beside what is damaged: how wide the loss is, in which file, and the samples."""
+    """How wide each loss is, in which file, and the samples."""
     if len(stored.files) == history.spec.samples:  # a file is a sample
         near = _read_together(history, damaged)
         mine = [int(sample) for sample in lost if int(sample) in near]

@@ -1,0 +1,95 @@
+"""Diagnoses of what goes wrong between a loader and the files that it reads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...harness.corpus.base import DiskFault
+from ...harness.corpus.damage.pictures import PictureFault
+from ...harness.faults import Fault
+from ...harness.recorder import Content
+from ..checks.base import count, spans
+from ..checks.disk import losses
+from ..expectation import Owed
+from .base import Case, diagnosis
+
+_UNREADABLE_TAIL = ("cut", "zeros", "bits", "structure")
+"""Families of damage after which a part of a picture can still be decoded."""
+
+
+def _passed_as_good(case: Case) -> dict[int, Fault]:
+    """The damaged samples that arrived unmarked, with what befell them."""
+    wrong = case.arrived[(case.arrived["flags"] & Content.WRONG) != 0]
+    samples = np.unique(wrong["sample"])
+    damaged = [int(sample) for sample in samples if case.expected.owed[sample] == Owed.DAMAGED]
+    return {sample: case.spec.plan[sample] for sample in damaged if sample in case.spec.plan}
+
+
+@diagnosis(
+    "cut-picture-filled-up",
+    cause="A decoder fills what is missing of a damaged picture with grey, and the loader passes it on as whole.",
+    mend="Leave PIL.ImageFile.LOAD_TRUNCATED_IMAGES unset (no library of yours may set it either) and decode strictly.",
+    explains=("content-intact",),
+)
+def cut_picture_filled_up(case: Case) -> str | None:
+    found = _passed_as_good(case)
+    pictures = {
+        sample: fault
+        for sample, fault in found.items()
+        if isinstance(fault, PictureFault) and fault.family in _UNREADABLE_TAIL
+    }
+    if not pictures or len(pictures) < len(found):
+        return None
+    kinds = ", ".join(sorted({fault.kind for fault in pictures.values()}))
+    return (
+        f"{count(len(pictures), 'picture')} that strict decoders refuse ({kinds}: {spans(sorted(pictures))}) came as if "
+        "whole: what could not be decoded was filled up"
+    )
+
+
+@diagnosis(
+    "schema-not-checked",
+    cause="The reader takes values as they are: nothing between the file and the batch checks them against the schema.",
+    mend="Check each row or batch against the schema (no nulls, lengths, ranges) and treat what breaks it as damaged.",
+    explains=("content-intact",),
+)
+def schema_not_checked(case: Case) -> str | None:
+    found = _passed_as_good(case)
+    in_rows = {
+        sample: fault
+        for sample, fault in found.items()
+        if isinstance(fault, DiskFault) and fault.level == "sample" and {"parquet", "windows"} & set(fault.kinds)
+    }
+    if not in_rows or len(in_rows) < len(found):
+        return None
+    kinds = ", ".join(sorted({fault.kind for fault in in_rows.values()}))
+    return f"{count(len(in_rows), 'row')} that the schema forbids ({kinds}: {spans(sorted(in_rows))}) came as good"
+
+
+@diagnosis(
+    "file-left-at-first-error",
+    cause="The reader gives up a file at its first damaged sample, and goes on with the next file.",
+    mend="Put the handler around one sample's decoding, not around the file's reading; or declare blast_radius=\"file\".",
+    explains=("loss-factor", "no-lost-batches"),
+)
+def file_left_at_first_error(case: Case) -> str | None:
+    return _given_up(case, "rest of the file", "behind its first damaged sample")
+
+
+@diagnosis(
+    "row-group-given-up",
+    cause="The reader drops a whole row group (or record batch) for one damaged row.",
+    mend="Check rows, not row groups, and keep the good ones; or declare blast_radius=\"file\".",
+    explains=("loss-factor", "no-lost-batches"),
+)
+def row_group_given_up(case: Case) -> str | None:
+    return _given_up(case, "row group", "in the row group of a damaged row")
+
+
+def _given_up(case: Case, scope: str, where: str) -> str | None:
+    found = losses(case.history, case.epoch, case.expected)
+    if not found or any(loss.scope != scope for loss in found):
+        return None
+    lost = sum(len(loss.samples) for loss in found)
+    files = ", ".join(loss.path for loss in found[:3]) + (", …" if len(found) > 3 else "")
+    return f"{count(lost, 'good sample')} of {files} never came, all of them {where}, while the other files came whole"
