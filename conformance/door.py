@@ -15,11 +15,12 @@ import pytest
 from ..harness.errors import HarnessError, UserError
 from . import known
 from .items import Group, TrialCheck
+from .keeping import slug
 from .options import Options
 from .report.files import check_target, write
 from .report.model import Report
 from .report.terminal import render
-from .suite import Suite, slug
+from .suite import Suite
 
 NodeId: Any = None
 with contextlib.suppress(ImportError):  # before pytest 9 a node id is a mere string

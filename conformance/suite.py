@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import json
 import os
-import re
 import shutil
 import tempfile
 import time
@@ -22,11 +20,12 @@ from ..harness.spec import Topology, TrialSpec
 from ..harness.supervisor import Supervisor
 from . import checks, known, probe, scenarios
 from .corpora import Corpora
+from .course import Course, merge, not_clean, stays_away
 from .disk_scenarios import DiskScenario
-from .expectation import expect
-from .ledger import Fate, account
+from .keeping import Keeper, slug
 from .options import Options
 from .report.model import Report, TrialResult
+from .sharing import Shared
 from .single import trial_result
 from .topologies import topologies
 from .verdict import Mark, Verdict, judge
@@ -38,24 +37,6 @@ _BEGINNING_S = 1.0  # but to begin one costs as much as any other
 _READABLE = 24  # letters of a trial's name in that of its folder: sockets in it may have paths of 107 bytes at most
 _POLL_S = 0.2
 _RESTARTS = 5
-_ELSEWHERE_S = 120.0  # how long another process may take over a claimed trial, beyond its deadline
-
-
-@dataclasses.dataclass
-class _Course:
-    """What is known of one trial so far: its repetitions, and whether it is waited for."""
-
-    spec: TrialSpec
-    waits: bool
-    wanted: int = 1
-    started: int = 0
-    runs: list[tuple[History, list[Verdict]]] = dataclasses.field(default_factory=list)
-    folder: Path | None = None
-    result: TrialResult | None = None
-    elsewhere: bool = False
-    """Another process has claimed it, and will tell the result."""
-    keeps: bool = True
-    """Whether this process is the one to keep its record."""
 
 
 class Suite:
@@ -84,17 +65,16 @@ class Suite:
         prefix: str = "",
     ) -> None:
         self.loader = loader
-        self._failures = failures
-        self._shared = shared
-        self._prefix = prefix
+        self._shared = Shared(shared) if shared is not None else None
         self.options = options
         self.directory = os.path.abspath(directory)
+        self._keeper = Keeper(self.directory, options.keep, failures, prefix)
         self.contracts: dict[str, Contract] = {}
         self.sources: tuple[str, ...] = ()
         self._supervisor: Supervisor | None = None
-        self._courses: dict[str, _Course] = {}
-        self._queue: collections.deque[_Course] = collections.deque()
-        self._under_way: dict[int, tuple[_Course, float]] = {}
+        self._courses: dict[str, Course] = {}
+        self._queue: collections.deque[Course] = collections.deque()
+        self._under_way: dict[int, tuple[Course, float]] = {}
         self._clean: dict[tuple[str, Topology], str] = {}
         self._wanted: frozenset[str] | None = None
         self._enqueued = False
@@ -174,7 +154,7 @@ class Suite:
                         continue
                     scenario = scenarios.find(name, source)
                     spec = self._spec(scenario, source, topology)
-                    course = self._courses[spec.id] = _Course(spec, scenario.slow, wanted=self.options.repeat)
+                    course = self._courses[spec.id] = Course(spec, scenario.slow, wanted=self.options.repeat)
                     if reason := stays_away(declared, topology, scenario):
                         course.result = self._not_run(spec, reason)
         if not self._courses:
@@ -265,7 +245,7 @@ class Suite:
         for source, topology in cells:
             spec = self._spec(scenarios.find(_CLEAN, source), source, topology)
             if not any(course.spec.id == spec.id for course in selected):
-                selected.append(_Course(spec, False))
+                selected.append(Course(spec, False))
         order = sorted(selected, key=lambda course: (course.spec.scenario != _CLEAN, not course.waits))
         for course in order:
             self._queue.extend([course] * course.wanted)
@@ -354,52 +334,34 @@ class Suite:
             if number in self._under_way:
                 self._judge(self._under_way.pop(number)[0], folder)
 
-    def _claim(self, course: _Course) -> bool:
+    def _claim(self, course: Course) -> bool:
         """Whether this process is the one to run a trial.
 
         A clean trial is never left to another: it is cheap, and this process's faulted trials wait for its own. Its
         record is kept by one of them all the same.
         """
-        if self._shared is None or course.started:
-            return True
-        try:
-            (self._shared / slug(course.spec.id)).mkdir(parents=True)
-        except FileExistsError:
+        if self._shared is not None and not course.started and not self._shared.claim(course.spec):
             course.keeps = False
             course.elsewhere = course.spec.scenario != _CLEAN
         return not course.elsewhere
 
-    def _fetch(self, course: _Course) -> None:
+    def _fetch(self, course: Course) -> None:
         """The result of a trial that another process runs, if it is there; after too long a wait, run it here."""
         assert self._shared is not None
-        home = self._shared / slug(course.spec.id)
-        try:
-            data = json.loads((home / "result.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            if time.time() - home.stat().st_mtime > _CONFIRM * course.wanted * course.spec.deadline_s + _ELSEWHERE_S:
-                course.elsewhere, course.keeps = False, True
-                self._queue.append(course)
-                course.started = 1  # it was claimed once: do not claim again
-            return
-        verdicts = [Verdict.from_json(self.loader, entry) for entry in data["verdicts"]]
-        found = TrialResult.from_json(self.loader, data["trial"], verdicts)
-        course.result = dataclasses.replace(found, spec=course.spec)
-
-    def _share(self, result: TrialResult) -> None:
-        if self._shared is None or result.spec.scenario == _CLEAN:  # that one each process has run for itself
-            return
-        home = self._shared / slug(result.spec.id)
-        data = {"trial": result.to_json(), "verdicts": [verdict.to_json() for verdict in result.verdicts]}
-        home.mkdir(parents=True, exist_ok=True)
-        (home / "result.partial").write_text(json.dumps(data), encoding="utf-8")
-        (home / "result.partial").rename(home / "result.json")
+        found = self._shared.result(self.loader, course.spec)
+        if found is not None:
+            course.result = dataclasses.replace(found, spec=course.spec)
+        elif self._shared.overdue(course.spec, _CONFIRM * course.wanted):
+            course.elsewhere, course.keeps = False, True
+            self._queue.append(course)
+            course.started = 1  # it was claimed once: do not claim again
 
     def _start_more(self) -> None:
         """Fill the places: few for trials that compute, many for those that wait; all compute while they begin."""
         now = time.monotonic()
         busy = sum(not course.waits or now - since < _BEGINNING_S for course, since in self._under_way.values())
         places = self._jobs * _WAITING_PER_BUSY - len(self._under_way)
-        postponed: list[_Course] = []
+        postponed: list[Course] = []
         while self._queue and busy < self._jobs and places > 0:
             course = self._queue.popleft()
             if self._needs_clean(course.spec):
@@ -418,13 +380,13 @@ class Suite:
         self._folders += 1
         return self._scratch / f"{self._folders:05d}-{slug(name)[:_READABLE]}"
 
-    def _judge(self, course: _Course, folder: Path) -> None:
+    def _judge(self, course: Course, folder: Path) -> None:
         history = History.load(folder)
         spec = history.spec
         cell = (spec.source, spec.topology)
         if spec.scenario == _CLEAN and cell not in self._clean:
             self._clean[cell] = not_clean(history)
-        kept = self._kept_name(spec)
+        kept = self._keeper.name(spec)
         replay = f"badbatch replay {kept}" if kept is not None else ""
         verdicts = judge(history, clean=self._clean.get(cell, ""), replay=replay)
         course.runs.append((history, verdicts))
@@ -434,107 +396,24 @@ class Suite:
             self._queue.appendleft(course)
         failed_before = any(v.mark is Mark.FAIL for _, earlier in course.runs[:-1] for v in earlier)
         if failed or not failed_before:  # a passing repetition must not replace the record of the failure
-            course.folder = self._keep(folder, kept, failed, course.keeps) or course.folder
+            course.folder = self._keeper.keep(folder, kept, failed, course.keeps) or course.folder
         else:
             shutil.rmtree(folder, ignore_errors=True)
         if len(course.runs) == course.wanted:
             course.result = self._result(course)
-            self._share(course.result)
+            if self._shared is not None and spec.scenario != _CLEAN:  # that one each process has run for itself
+                self._shared.tell(course.result)
 
     def _selected_checks(self) -> set[str]:
         return set(scenarios.select(list(checks.registry()), self.options.checks, "check"))
 
-    def _kept_name(self, spec: TrialSpec) -> str | None:
-        home = self.options.keep or self._failures
-        if home is None:
-            return None
-        name = self._prefix + slug(spec.id.partition("#")[0])
-        return os.path.relpath(os.path.join(self.directory, home, name), self.directory)
-
-    def _keep(self, folder: Path, name: str | None, failed: bool, here: bool) -> Path | None:
-        """Keep the folder of a trial (of its last failing run) where it is to be kept; remove it from the scratch.
-
-        Args:
-            here: by this process; otherwise another keeps its own record of the same trial in that place.
-        """
-        kept = None
-        if name is not None and (failed or self.options.keep is not None):
-            kept = Path(self.directory) / name
-            if here:
-                _copy_trial(folder, kept)
-        shutil.rmtree(folder, ignore_errors=True)
-        return kept
-
-    def _result(self, course: _Course) -> TrialResult:
+    def _result(self, course: Course) -> TrialResult:
         history, _ = course.runs[0]
         chosen = self._selected_checks()
         merged = [verdict for verdict in merge([verdicts for _, verdicts in course.runs]) if verdict.check in chosen]
         if course.folder is None:  # there is nothing left that could be run again
             merged = [dataclasses.replace(verdict, replay="") for verdict in merged]
         return dataclasses.replace(trial_result(history, merged, course.folder), spec=course.spec)
-
-
-def _copy_trial(folder: Path, target: Path) -> None:
-    """Copy a trial's folder, over an earlier one of the same name.
-
-    Raises:
-        UserError: what stands there is no trial, and so is not ours to replace.
-    """
-    if target.exists() and not (target / "trial.json").exists():
-        raise UserError(f"{target} is in the way and holds no trial: remove it, or keep trials elsewhere")
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(folder, target, ignore=shutil.ignore_patterns("tmp", "rendezvous", "attempts-*"))
-
-
-def stays_away(contract: Contract, topology: Topology, scenario: scenarios.Scenario) -> str:
-    """Why a trial is not run at all, so that its cells are n/a; empty: it is run."""
-    if contract.workers is not None and topology.workers not in contract.workers:
-        return f"the loader declares workers={contract.workers}"
-    if contract.ranks is not None and topology.ranks not in contract.ranks:
-        return f"the loader declares ranks={contract.ranks}"
-    if scenario.timed and not contract.timeout:
-        return "the loader declares timeout=False"
-    if topology.workers == 0 and scenario.needs_workers:
-        return "without workers the fault strikes the consumer's own process, which no loader survives"
-    if topology.workers == 0 and scenario.timed:
-        return "without workers nothing could time a read out"
-    return ""
-
-
-def not_clean(history: History) -> str:
-    """Why a loader that did so in the clean scenario can be held to nothing else; empty: it can."""
-    epoch = account(history, expect(history.spec)).first
-    wrong = []
-    if not epoch.whole:
-        wrong.append("never ends")
-    if len(epoch.having(Fate.LOST)):
-        wrong.append("loses samples")
-    if len(epoch.having(Fate.DUPLICATED)):
-        wrong.append("doubles samples")
-    return f"the loader {' and '.join(wrong)} already in the clean scenario" if wrong else ""
-
-
-def merge(runs: list[list[Verdict]]) -> list[Verdict]:
-    """One verdict a check over several runs of the same trial: the worst, and its rate where they differ."""
-    merged: list[Verdict] = []
-    order = list(Mark)
-    by_check: dict[str, list[Verdict]] = collections.defaultdict(list)
-    for verdicts in runs:
-        for verdict in verdicts:
-            by_check[verdict.check].append(verdict)
-    for several in by_check.values():
-        worst = min(several, key=lambda verdict: order.index(verdict.mark))
-        failed = sum(verdict.mark is Mark.FAIL for verdict in several)
-        if len({verdict.mark for verdict in several}) > 1:
-            worst = dataclasses.replace(worst, steady=(failed, len(several)))
-        merged.append(worst)
-    return merged
-
-
-def slug(name: str) -> str:
-    """A name as part of a path: ``one-bad[workers=2,ranks=2]`` becomes ``one-bad-w2-r2``."""
-    short = re.sub(r"workers=", "w", re.sub(r"ranks=", "r", re.sub(r"source=", "", name)))
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", short).strip("-")
 
 
 def check_loader(loader: str, **options: Any) -> Report:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from badbatch.conformance.suite import merge, name_of, not_clean, slug
+from badbatch.conformance.course import merge, not_clean
+from badbatch.conformance.keeping import slug
+from badbatch.conformance.suite import name_of
 from badbatch.conformance.verdict import Mark, judge
 from badbatch.harness.errors import UserError
 from told import RAISES, told

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from badbatch.conformance import scenarios
 from badbatch.conformance.corpora import Corpora
+from badbatch.conformance.course import stays_away
 from badbatch.conformance.disk_scenarios import DiskScenario
-from badbatch.conformance.suite import stays_away
 from badbatch.conformance.verdict import Mark, Verdict, judge
 from badbatch.harness.history import History
 from badbatch.harness.job import Contract, declared

@@ -100,7 +100,7 @@ def _failure(group: Broken, width: int) -> Iterator[Text]:
     if group.sometimes:
         yield from field("sometimes", "; ".join(group.sometimes), width)
     if verdict.replay:
-        yield from field("again", verdict.replay, width)
+        yield from field("again", verdict.replay, len(verdict.replay) + width)  # a command is copied: it stays one line
 
 
 def _samples(verdict: Verdict, width: int) -> Iterator[Text]:
