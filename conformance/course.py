@@ -32,6 +32,11 @@ class Course:
     keeps: bool = True
     """Whether this process is the one to keep its record."""
 
+    @property
+    def hurries(self) -> bool:
+        """Whether it has a timeout and nothing that hangs: on a busy machine it may fail by no fault of the loader's."""
+        return self.spec.timeout_s > 0 and not expect(self.spec).lethal.any()
+
 
 def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> str:
     """Why a trial is not run at all, so that its cells are n/a; empty: it is run."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..harness.errors import HarnessError, LoaderError, UserError
 from ..harness.history import History
@@ -24,6 +24,7 @@ from .course import Course, merge, not_clean, stays_away
 from .disk_scenarios import DiskScenario
 from .keeping import Keeper, slug
 from .options import Options
+from .pace import Pace, pace_of
 from .report.model import Report, TrialResult
 from .sharing import Shared
 from .single import trial_result
@@ -33,10 +34,20 @@ from .verdict import Mark, Verdict, judge
 _CLEAN = "clean"
 _CONFIRM = 2  # what is believed is confirmed: a failing trial is run this often
 _WAITING_PER_BUSY = 16  # trials that mostly wait cost a processor little: run this many for each that computes
-_BEGINNING_S = 1.0  # but to begin one costs as much as any other
+_BEGINNING_S = 1.0  # but to begin one costs as much as any other, for at least so long
 _READABLE = 24  # letters of a trial's name in that of its folder: sockets in it may have paths of 107 bytes at most
 _POLL_S = 0.2
 _RESTARTS = 5
+
+
+class _UnderWay(NamedTuple):
+    """One execution of a trial."""
+
+    course: Course
+    since: float
+    """When it was begun."""
+    alone: bool
+    """Nothing else is begun while it runs."""
 
 
 class Suite:
@@ -74,8 +85,10 @@ class Suite:
         self._supervisor: Supervisor | None = None
         self._courses: dict[str, Course] = {}
         self._queue: collections.deque[Course] = collections.deque()
-        self._under_way: dict[int, tuple[Course, float]] = {}
+        self._alone: collections.deque[Course] = collections.deque()
+        self._under_way: dict[int, _UnderWay] = {}
         self._clean: dict[tuple[str, Topology], str] = {}
+        self._pace: dict[tuple[str, Topology], Pace] = {}
         self._wanted: frozenset[str] | None = None
         self._enqueued = False
         self._folders = 0
@@ -303,8 +316,15 @@ class Suite:
             verdicts=tuple(verdicts),
             stale_known=tuple(stale),
             isolation=self.isolation,
-            notes=(self.isolation_why,) if self.isolation_why else (),
+            notes=tuple(note for note in (self.isolation_why, self._about_timeouts(results)) if note),
         )
+
+    def _about_timeouts(self, results: list[TrialResult]) -> str:
+        longer = {result.spec.topology: result.spec.timeout_s for result in results if result.spec.timeout_s > self.options.timeout}
+        if not longer:
+            return ""
+        listed = ", ".join(f"{timeout:g} s with {topology}" for topology, timeout in longer.items())
+        return f"the job's timeout is longer than {self.options.timeout:g} s where the first batch takes long: {listed}"
 
     def _advance(self) -> None:
         """Start what may be started, wait a moment, judge what has ended."""
@@ -313,8 +333,7 @@ class Suite:
         try:
             self._start_more()
             for number, folder in self.supervisor.finished(_POLL_S):
-                course, _ = self._under_way.pop(number)
-                self._judge(course, folder)
+                self._judge(self._under_way.pop(number), folder)
         except HarnessError:
             self._start_again()
 
@@ -332,7 +351,7 @@ class Suite:
         self._supervisor = self._started()
         for number, folder in lost:
             if number in self._under_way:
-                self._judge(self._under_way.pop(number)[0], folder)
+                self._judge(self._under_way.pop(number), folder)
 
     def _claim(self, course: Course) -> bool:
         """Whether this process is the one to run a trial.
@@ -357,9 +376,14 @@ class Suite:
             course.started = 1  # it was claimed once: do not claim again
 
     def _start_more(self) -> None:
-        """Fill the places: few for trials that compute, many for those that wait; all compute while they begin."""
+        """Fill the places: few for trials that compute, many for those that wait; all compute while they begin.
+
+        A trial that is to be alone waits until all others were begun, and those under way have nothing to compute.
+        """
+        if any(run.alone for run in self._under_way.values()):
+            return
         now = time.monotonic()
-        busy = sum(not course.waits or now - since < _BEGINNING_S for course, since in self._under_way.values())
+        busy = sum(self._computes(run.course, now - run.since) for run in self._under_way.values())
         places = self._jobs * _WAITING_PER_BUSY - len(self._under_way)
         postponed: list[Course] = []
         while self._queue and busy < self._jobs and places > 0:
@@ -367,33 +391,60 @@ class Suite:
             if self._needs_clean(course.spec):
                 postponed.append(course)
             elif self._claim(course):
-                spec = dataclasses.replace(course.spec, repeat=course.started)
-                course.started += 1
-                self._under_way[self.supervisor.start(spec, self._folder(spec.id))] = (course, now)
+                self._begin(course)
                 busy, places = busy + 1, places - 1
         self._queue.extendleft(reversed(postponed))
+        if self._alone and not self._queue and not busy:
+            self._begin(self._alone.popleft(), alone=True)
+
+    def _begin(self, course: Course, alone: bool = False) -> None:
+        if not course.started:
+            course.spec = self._paced(course.spec)
+        spec = dataclasses.replace(course.spec, repeat=course.started)
+        course.started += 1
+        number = self.supervisor.start(spec, self._folder(spec.id))
+        self._under_way[number] = _UnderWay(course, time.monotonic(), alone)
+
+    def _computes(self, course: Course, age: float) -> bool:
+        pace = self._pace.get((course.spec.source, course.spec.topology), Pace())
+        return not course.waits or age < max(_BEGINNING_S, pace.begin)
 
     def _needs_clean(self, spec: TrialSpec) -> bool:
-        return spec.scenario != _CLEAN and bool(spec.plan) and (spec.source, spec.topology) not in self._clean
+        at_stake = bool(spec.plan) or spec.timeout_s > 0
+        return spec.scenario != _CLEAN and at_stake and (spec.source, spec.topology) not in self._clean
+
+    def _paced(self, spec: TrialSpec) -> TrialSpec:
+        """The trial with a timeout that the loader's start does not use up, on this machine and as busy as it is."""
+        pace = self._pace.get((spec.source, spec.topology), Pace())
+        timeout = pace.timeout(spec.timeout_s, most=(spec.deadline_s - 1) / 2)
+        if spec.timeout_s <= 0 or timeout == spec.timeout_s:
+            return spec
+        return dataclasses.replace(spec, timeout_s=timeout, step_s=spec.step_s * timeout / spec.timeout_s)
 
     def _folder(self, name: str) -> Path:
         self._folders += 1
         return self._scratch / f"{self._folders:05d}-{slug(name)[:_READABLE]}"
 
-    def _judge(self, course: Course, folder: Path) -> None:
+    def _judge(self, run: _UnderWay, folder: Path) -> None:
+        course = run.course
         history = History.load(folder)
         spec = history.spec
         cell = (spec.source, spec.topology)
         if spec.scenario == _CLEAN and cell not in self._clean:
             self._clean[cell] = not_clean(history)
+            self._pace[cell] = pace_of(history)
         kept = self._keeper.name(spec)
         replay = f"badbatch replay {kept}" if kept is not None else ""
         verdicts = judge(history, clean=self._clean.get(cell, ""), replay=replay)
-        course.runs.append((history, verdicts))
         failed = any(v.mark is Mark.FAIL and v.check in self._selected_checks() for v in verdicts)
+        if failed and not run.alone and course.hurries:  # others beside it may have taken the time
+            self._alone.append(course)
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        course.runs.append((history, verdicts))
         if failed and course.wanted < _CONFIRM:
             course.wanted = _CONFIRM
-            self._queue.appendleft(course)
+            (self._alone if run.alone else self._queue).appendleft(course)
         failed_before = any(v.mark is Mark.FAIL for _, earlier in course.runs[:-1] for v in earlier)
         if failed or not failed_before:  # a passing repetition must not replace the record of the failure
             course.folder = self._keeper.keep(folder, kept, failed, course.keeps) or course.folder

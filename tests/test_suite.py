@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from badbatch.conformance.course import merge, not_clean
 from badbatch.conformance.keeping import slug
-from badbatch.conformance.suite import name_of
+from badbatch.conformance.options import Options
+from badbatch.conformance.pace import Pace, pace_of
+from badbatch.conformance.suite import Suite, name_of
 from badbatch.conformance.verdict import Mark, judge
 from badbatch.harness.errors import UserError
 from told import RAISES, told
+from trials import ROOT
 
 DROPS = dataclasses.replace(RAISES, tail="drop")
 PADS = dataclasses.replace(RAISES, tail="pad")
@@ -55,3 +59,36 @@ def test_names_of_folders_are_short_and_of_loaders_importable() -> None:
     assert name_of(dataclasses.replace) == "dataclasses:replace"
     with pytest.raises(UserError, match="cannot be imported by a name"):
         name_of(lambda job: [])
+
+
+def test_the_pace_is_that_of_the_slowest_rank() -> None:
+    """Its longest call of next(), and the time until its first batch; an epoch without a batch has no pace."""
+    history = told("0,2 4,6 end r1:ask +1.5s r1:1,3 r1:5,7 r1:end", samples=8, batch=2, ranks=2)
+    pace = pace_of(history)
+    assert 1.5 <= pace.wait <= pace.begin < 1.6
+    assert pace_of(told("end", samples=1)).begin == 0
+
+
+@pytest.mark.parametrize(("wait", "timeout"), [(0.0, 1.0), (0.4, 1.0), (0.6, 1.5), (1.1, 2.5), (100.0, 9.5)])
+def test_a_timeout_is_as_long_as_a_start_needs(wait: float, timeout: float) -> None:
+    """It is what was asked for, unless a batch takes that long where nothing is wrong; and never too long for the deadline."""
+    assert Pace(0.0, wait).timeout(1.0, most=9.5) == timeout
+
+
+@pytest.mark.parametrize(("excuses", "late"), [(0, 0), (1, 0), (9, 3)])
+def test_who_is_late_on_a_busy_machine_is_asked_again_alone(
+    excuses: int, late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure by the clock counts only where nothing ran beside it; there it is confirmed as any other."""
+    for number in range(excuses):
+        (tmp_path / str(number)).touch()
+    monkeypatch.setenv("HURRIED_EXCUSES", str(tmp_path))
+    options = Options(workers=(1,), ranks=(1,), scenarios=("slow-read", "one-bad"))
+    with Suite("tests.rogues.hurried:late", options, ROOT) as suite:
+        suite.start()
+        suite.prepare()
+        report = suite.run()
+    failed = {verdict.check for verdict in report.verdicts if verdict.mark is Mark.FAIL}
+    assert failed == ({"contract-kept"} if late else set())
+    assert not {verdict.scenario for verdict in report.verdicts if verdict.mark is Mark.FAIL} - {"slow-read"}
+    assert excuses - len(list(tmp_path.iterdir())) == (late or min(excuses, 1))
