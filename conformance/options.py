@@ -183,7 +183,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("batch-size", "Samples in a batch, where the scenario does not say.", "N", "4", "batch_size", _whole, _at_least(1)),
     Option("scenario", "Only scenarios whose name matches this glob.", "NAME", field="scenarios", repeatable=True),
     Option("check", "Only checks whose name matches this glob.", "NAME", field="checks", repeatable=True),
-    Option("timeout", "The job's timeout in seconds, in timed scenarios; longer where the loader starts slowly.", "SECONDS", "1.0", "timeout",
+    Option("timeout", "The job's timeout in timed scenarios; longer where the loader starts slowly.", "SECONDS", "1.0", "timeout",
            _seconds, _positive),
     Option("deadline", "Seconds after which a trial is ended from outside.", "SECONDS", "30", "deadline", _seconds, _positive),
     Option("start-method", f"How workers are started: {', '.join(START_METHODS)}, or {_PLATFORM} (the platform's own); several "
