@@ -27,7 +27,7 @@ DAMAGE = ("one-bad", "damage-bits", "damage-cut", "damage-not-a-picture", "damag
 def needs(*modules: str) -> pytest.MarkDecorator:
     """Skips where a library is not installed."""
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not installed: pip install 'badbatch[pipelines]'")
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not installed: pip install 'badbatch[readers]'")
 
 
 def put(
