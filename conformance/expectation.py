@@ -125,11 +125,18 @@ class Expectation:
         ranks = self.spec.topology.ranks
         return max(-known % ranks for known in self._known) if self.contract.tail == "pad" else 0
 
-    @property
+    @functools.cached_property
     def _known(self) -> tuple[int, ...]:
-        """How many samples a loader may find: all, or all but those of which nothing is left."""
+        """How many samples a loader may find: all, or all but some of those of which nothing is left.
+
+        One that skips may have left out what is damaged on disk before it split the rest among the ranks.
+        """
         samples = self.spec.samples
-        return (samples,) if self.spec.stored is None else (samples, samples - int(np.count_nonzero(self.absent)))
+        if self.spec.stored is None:
+            return (samples,)
+        if self.contract.on_damage == "skip":
+            return tuple(range(samples - int(np.count_nonzero(self.owed != Owed.GOOD)), samples + 1))
+        return (samples, samples - int(np.count_nonzero(self.absent)))
 
     @property
     def drop_budget(self) -> int:
@@ -156,11 +163,11 @@ class Expectation:
         """Good samples that may be lost with damaged ones, when ``errors`` errors reached the consumers.
 
         A batch that cannot be made takes its good samples with it, and only where an error tells of it. So does a stream
-        that broke off (:attr:`unreachable`).
+        that broke off (:attr:`unreachable`). An error for a batch that is wholly damaged costs no good sample.
         """
         told = min(errors, self._reads_of(self.owed != Owed.GOOD))
         if self.contract.on_damage != "raise":
-            told = min(told, self._reads_of(self.lethal) + self.explicit_errors)
+            told = min(told, self._reads_of(self.lethal))
         if self.contract.blast_radius == "batch":  # promised: no error need tell of it
             told = self._reads_of(self.owed != Owed.GOOD)
         return told * (self.spec.batch_size - 1) + (self.unreachable if told else 0)

@@ -172,6 +172,8 @@ class _Accountant:
         bearing_none = int(np.count_nonzero(self._expected.odd)) if self._history.spec.stored is not None else 0
         is_nameless = (ids == -1) & (flags == Content.UNCHECKED)
         is_nameless[np.flatnonzero(is_nameless)[bearing_none:]] = False
+        ids = self._contested_without_ids(ids, flags)
+        known = (ids >= 0) & (ids < self._samples)
         arrivals = self._count(ids[known])
         wrong = self._count(ids[known & ((flags & Content.WRONG) != 0)])
         marked = self._count(ids[known & is_marked])
@@ -197,6 +199,21 @@ class _Accountant:
             errors=self._by_rank(raised),
         )
         return dataclasses.replace(epoch, fate=self._fates(epoch))
+
+    def _contested_without_ids(self, ids: Ids, flags: npt.NDArray[np.uint8]) -> Ids:
+        """The ids, where pictures in which nothing can be read are contested samples that nobody skipped.
+
+        What some decoder makes of a contested picture may come, and often the mark is what was lost.
+        """
+        if self._history.spec.stored is None:
+            return ids
+        unread = np.flatnonzero((ids == -1) & ((flags & Content.WRONG) != 0))
+        contested = np.flatnonzero(self._expected.owed == Owed.EITHER)
+        open_ones = contested[~np.isin(contested, ids) & ~np.isin(contested, self._read(Kind.SKIPPED)["sample"])]
+        number = min(len(unread), len(open_ones))
+        ids = ids.copy()
+        ids[unread[:number]] = open_ones[:number]
+        return ids
 
     def _count(self, ids: Ids) -> Ids:
         return np.bincount(ids, minlength=self._samples).astype(np.int64) if self._samples else np.zeros(0, np.int64)

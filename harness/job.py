@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -57,9 +58,9 @@ class Job:
     """``fork``, ``spawn`` or ``forkserver`` for the loader's workers; None: the platform's default."""
     max_consecutive_skips: int | None
     """How many damaged samples in a row may be skipped before the loader must raise; None: any number."""
-    on_skip: Callable[[int, BaseException | str], None]
+    on_skip: Callable[[int | str | os.PathLike[str], BaseException | str], None]
     """To be called with the sample's id and the reason for each sample skipped; picklable, works in any worker process.
-    -1 where the loader cannot tell which sample it was."""
+    -1 where the loader cannot tell which sample it was. From disk also with the path of its file, or its key in a shard."""
     decode: Callable[[bytes], Any] | None = None
     """For sources on disk: from the bytes of a picture's file to a PIL picture, for pipelines that take a decoder;
     picklable. On some files of some scenarios it crashes, as a native decoder does."""

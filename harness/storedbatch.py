@@ -31,6 +31,35 @@ _NOTHING = object()
 _LEAST_SIDE = 32  # of what can be a picture
 
 
+class Names:
+    """Which stored sample is meant by a path (absolute, or relative to the corpus), a file's name, or a key of a tar shard.
+
+    Picklable; what names several samples names none.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self._root = os.path.realpath(root)
+        self._ids: dict[str, int] = {}
+        ambiguous = set()
+        for record in read_samples(os.fspath(root)):
+            names = {tarfiles.split(member)[0] for member in record.members}
+            if not names and record.row is None:
+                names = {record.path, record.path.rpartition("/")[2]}
+            for name in names:
+                if self._ids.setdefault(name, record.id) != record.id:
+                    ambiguous.add(name)
+        for name in ambiguous:
+            del self._ids[name]
+
+    def __call__(self, name: str) -> int | None:
+        """The sample's id, or None."""
+        for known in (name, os.path.relpath(os.path.realpath(name), self._root), name.rpartition("/")[2]):
+            found = self._ids.get(known.replace(os.sep, "/"))
+            if found is not None:
+                return found
+        return None
+
+
 class StoredBatchReader(BatchReader):
     """Finds ids and judges content by what the manifest knows and by what the samples say themselves.
 
@@ -43,27 +72,17 @@ class StoredBatchReader(BatchReader):
     def __init__(
         self, root: Path, source: str, plan: FaultPlan, ids: Callable[[Any], Any] | None = None
     ) -> None:
-        super().__init__(FaultPlan(), ids, self._id_of_name)
-        self._root = os.path.realpath(root)
+        self.names = Names(root)
+        super().__init__(FaultPlan(), ids, self.names)
         self._source = source
         self._legal = {sample for sample, fault in plan.items() if fault.effect is Effect.LEGAL}
         self._markless = False
         """Whether there are legal oddities that bear no mark, so that a nameless picture may be one of them."""
-        self._by_name: dict[str, int] = {}
         self.fields = np.empty(0, np.int64)
-        ambiguous = set()
         self._held = 0
         for record in read_samples(os.fspath(root)):
             self._held += 1
             self._markless |= record.identity == "path" and record.id in self._legal
-            names = {tarfiles.split(member)[0] for member in record.members}
-            if not names and record.row is None:
-                names = {record.path, record.path.rpartition("/")[2]}
-            for name in names:
-                if self._by_name.setdefault(name, record.id) != record.id:
-                    ambiguous.add(name)
-        for name in ambiguous:
-            del self._by_name[name]
 
     def read(self, batch: Any) -> tuple[Ids, Flags]:
         """See :meth:`BatchReader.read`; :attr:`fields` then has a bit for each of :data:`FIELDS`."""
@@ -127,7 +146,7 @@ class StoredBatchReader(BatchReader):
             return "picture"
         if isinstance(column, (list, tuple)) and column:
             if all(isinstance(one, (str, os.PathLike)) for one in column):
-                named = [self._id_of_name(os.fspath(one)) for one in column]
+                named = [self.names(os.fspath(one)) for one in column]
                 return "path" if None not in named else "txt"
             if all(isinstance(one, (Mapping, str)) for one in column):
                 return "json"
@@ -179,7 +198,7 @@ class StoredBatchReader(BatchReader):
         for name in ID_KEYS:
             value = row.get(name)
             if isinstance(value, (str, os.PathLike)):
-                found = self._id_of_name(os.fspath(value))
+                found = self.names(os.fspath(value))
                 if found is not None:
                     return found
             elif value is not None:
@@ -216,13 +235,6 @@ class StoredBatchReader(BatchReader):
         """Whether the picture may be a legal oddity that bears no mark: the row names one, or nothing, and there are such."""
         return self._markless and self._name(row) in (None, *self._legal)
 
-    def _id_of_name(self, name: str) -> int | None:
-        """The sample of a path (absolute, or relative to the corpus), a file's name, or a key of a tar shard."""
-        for known in (name, os.path.relpath(os.path.realpath(name), self._root), name.rpartition("/")[2]):
-            found = self._by_name.get(known.replace(os.sep, "/"))
-            if found is not None:
-                return found
-        return None
 
 
 def _plain_batch(batch: Any) -> Any:

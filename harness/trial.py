@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import operator
+import os
 import signal
 import threading
 import time
@@ -27,13 +29,34 @@ _LOCKSTEP_TIMEOUT_S = 6.0  # a rank that waits longer than the longest step of i
 
 
 class OnSkip:
-    """The job's ``on_skip``: records from whatever process calls it. Picklable."""
+    """The job's ``on_skip``: records from whatever process calls it. Picklable.
 
-    def __init__(self, recorder: Recorder) -> None:
+    Args:
+        names: from a path or key to the sample's id, for sources on disk.
+    """
+
+    def __init__(self, recorder: Recorder, names: Callable[[str], int | None] | None = None) -> None:
         self._recorder = recorder
+        self._names = names
 
-    def __call__(self, sample: int, reason: BaseException | str) -> None:
-        self._recorder(Kind.SKIPPED, int(sample), aux=self._recorder.error(reason))
+    def __call__(self, sample: int | str | os.PathLike[str], reason: BaseException | str) -> None:
+        """Record one skip.
+
+        Raises:
+            TypeError: ``sample`` can name none.
+        """
+        if isinstance(sample, (str, os.PathLike)) and self._names is not None:
+            found = self._names(os.fspath(sample))
+            number = -1 if found is None else found
+        else:
+            try:
+                number = operator.index(sample)  # type: ignore[arg-type]
+            except TypeError:
+                besides = ", or its path or key" if self._names is not None else ""
+                raise TypeError(
+                    f"job.on_skip takes the sample's number (-1 where it is not known){besides}, not {sample!r}"
+                ) from None
+        self._recorder(Kind.SKIPPED, number, aux=self._recorder.error(reason))
 
 
 @contextlib.contextmanager
@@ -329,7 +352,7 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
             timeout=spec.timeout_s,
             start_method=spec.topology.start_method,
             max_consecutive_skips=spec.max_consecutive_skips,
-            on_skip=OnSkip(recorder),
+            on_skip=OnSkip(recorder, batches.names if isinstance(batches, StoredBatchReader) else None),
             decode=decode,
         )
         del dataset

@@ -272,6 +272,39 @@ def test_a_loss_is_told_with_its_width() -> None:
     assert violation.happened.endswith("its row group in b.jsonl")
 
 
+def test_what_a_loader_does_not_use_may_be_damaged() -> None:
+    """A damaged sample may come with its own content in all fields that others have; without one of them it may not."""
+    bad: dict[str, Any] = stored({7: CutLine()}, {7: "damaged"}, contract=SKIPS)
+    assert broken("content-intact", told("0-3 4-7 8-11 end", **bad)) == []
+    assert broken("content-intact", told("0-3 4-6,7^ 8-11 end", **bad))
+    assert broken("content-intact", told("0-3 4-6,7~ 8-11 end", **bad))
+
+
+def test_an_error_for_a_damaged_batch_costs_no_good_sample() -> None:
+    """A loader that skips may raise where a whole batch is damaged; what was good beside it is lost all the same."""
+    four = {sample: CutLine() for sample in (4, 5, 6, 7)}
+    bad: dict[str, Any] = stored(four, dict.fromkeys(four, "damaged"), contract=SKIPS)
+    assert broken("no-lost-batches", told("0-3 raise 8-11 end", **bad)) == []
+    (violation,) = broken("no-lost-batches", told("0-3 raise skip4-7 end", **bad))
+    assert violation.lost == (8, 9, 10, 11)
+
+
+def test_a_picture_in_which_nothing_can_be_read_is_the_contested_one() -> None:
+    """What decoders disagree on may come without its mark; one more such picture was never in the source."""
+    doubtful: dict[str, Any] = stored({7: CutLine()}, {7: "contested"}, contract=SKIPS)
+    assert broken("content-intact", told("0-3 4-6,~ 8-11 end", **doubtful)) == []
+    assert broken("no-lost-batches", told("0-3 4-6,~ 8-11 end", **doubtful)) == []
+    assert broken("content-intact", told("0-3 4-6,~ 8-11,~ end", **doubtful))
+
+
+def test_ranks_may_be_evened_out_by_what_is_left() -> None:
+    """A loader that left damaged lines out before it split the rest repeats as many samples as make those shares equal."""
+    shared: dict[str, Any] = stored({7: CutLine()}, {7: "damaged"}, contract=SKIPS, ranks=2)
+    evened = "r0:0-3 r0:4-6 r0:skip7 r0:end r1:8-11 r1:0 r1:end"
+    assert broken("no-duplicates", told(evened, **shared)) == []
+    assert broken("no-duplicates", told("r0:0-3 r0:4-6 r0:skip7 r0:end r1:8-11 r1:0,1 r1:end", **shared))
+
+
 def test_an_oddity_is_no_cause_to_stop() -> None:
     """A loader that promises to stop at damage has no excuse for raising where nothing is damaged."""
     odd: dict[str, Any] = stored({7: CutLine()}, {7: "odd"}, contract=dataclasses.replace(RAISES, after_error="stop"))

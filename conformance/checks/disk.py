@@ -150,23 +150,31 @@ def fields_complete(history: History, ledger: Ledger, expected: Expectation) -> 
                 f"{count(len(mixed), 'sample')} arrived with fields of another sample",
                 witnesses=tuple(int(sample) for sample in mixed),
             )
-        yield from _lacking(history, epoch.number, expected)
+        short = lacking(history, epoch.number, expected.owed == Owed.GOOD)
+        if len(short.samples):
+            yield Violation(
+                "every sample arrives with the fields that the others have",
+                f"{count(len(short.samples), 'sample')} arrived without {', '.join(short.fields)}",
+                witnesses=tuple(int(sample) for sample in short.samples),
+            )
 
 
-def _lacking(history: History, epoch: int, expected: Expectation) -> Iterator[Violation]:
+class Lacking(NamedTuple):
+    """Samples that arrived without fields that most arrive with."""
+
+    samples: npt.NDArray[np.int64]
+    fields: tuple[str, ...]
+
+
+def lacking(history: History, epoch: int, among: npt.NDArray[np.bool_] | None = None) -> Lacking:
+    """Those of an epoch, among all samples or those of a mask."""
     events = history.of(Kind.FIELDS, epoch=epoch)
     events = events[(events["sample"] >= 0) & (events["sample"] < history.spec.samples)]
-    events = events[expected.owed[events["sample"]] == Owed.GOOD]
+    if among is not None:
+        events = events[among[events["sample"]]]
     if not len(events):
-        return
+        return Lacking(np.zeros(0, np.int64), ())
     bits = (events["aux"][:, None] >> np.arange(len(FIELDS))) & 1
-    usual = bits.mean(axis=0) > 0.5
-    lacking = usual & (bits == 0)
-    short = np.unique(events["sample"][lacking.any(axis=1)])
-    if len(short):
-        names = ", ".join(name for name, any_lacks in zip(FIELDS, lacking.any(axis=0)) if any_lacks)
-        yield Violation(
-            "every sample arrives with the fields that the others have",
-            f"{count(len(short), 'sample')} arrived without {names}",
-            witnesses=tuple(int(sample) for sample in short),
-        )
+    missing = (bits.mean(axis=0) > 0.5) & (bits == 0)
+    names = tuple(name for name, any_lacks in zip(FIELDS, missing.any(axis=0)) if any_lacks)
+    return Lacking(np.unique(events["sample"][missing.any(axis=1)]).astype(np.int64), names)

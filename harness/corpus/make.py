@@ -18,6 +18,7 @@ from .damage import disk_faults
 from .folders import Folder, LocalFolder, folder
 from .manifest import Counts, corpus_json, library_versions, line
 from .recipe import checked, kind_of
+from .verify import strangers
 from .workers import ordered
 
 Progress = Callable[[int, int, int], None]
@@ -127,9 +128,13 @@ def _refuse(target: Folder, recipe: Recipe, force: bool) -> None:
             f"{target.address} exists: give another folder, or --force to replace a corpus made by badbatch"
         )
     try:
-        manifest.read_corpus(target)
+        stranger = next(strangers(target), None)
     except UserError as error:
         raise UserError(f"--force replaces only a corpus: {error}") from error
+    if stranger is not None:
+        raise UserError(
+            f"--force would remove {target.address}/{stranger}, of which the corpus's manifest knows nothing: move it away first"
+        )
 
 
 def _put_in_place(workplace: Folder, target: Folder) -> None:

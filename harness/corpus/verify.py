@@ -65,7 +65,16 @@ def verify(
         yield from changes
         if progress is not None:
             progress(done, total)
-    yield from _extras(where, name, expected)
+    yield from (Change("extra", path, "") for path in _extras(where, name, expected))
+
+
+def strangers(where: Folder) -> Iterator[str]:
+    """Paths of the files in a corpus's folder of which its manifest knows nothing.
+
+    Raises:
+        UserError: there is no corpus, or its manifest is not there.
+    """
+    return _extras(where, next(reversed(read_corpus(where)["manifests"])))
 
 
 def _own_changes(where: Folder, name: str, digest: dict[str, Any]) -> Iterator[Change]:
@@ -123,9 +132,9 @@ def _words(special: str | None) -> str:
     }.get(special, str(special))
 
 
-def _extras(where: Folder, name: str, expected: int) -> Iterator[Change]:
-    """Files that no record knows. They are counted first, so that a sound corpus costs no memory."""
-    if sum(1 for path in where.paths() if path not in OWN_FILES) == expected:
+def _extras(where: Folder, name: str, expected: int | None = None) -> Iterator[str]:
+    """Files that no record knows. Where it is known how many to expect they are counted, and a sound corpus costs no memory."""
+    if expected is not None and sum(1 for path in where.paths() if path not in OWN_FILES) == expected:
         return
     known = set()
     for text in read_lines(where, name):
@@ -135,4 +144,4 @@ def _extras(where: Folder, name: str, expected: int) -> Iterator[Change]:
             continue
     for path in where.paths():
         if path not in OWN_FILES and path not in known:
-            yield Change("extra", path, "")
+            yield path

@@ -156,7 +156,7 @@ def register() -> None:
             strike(self._data)
             return super().load()
 
-    Image.register_open(MarkedImageFile.format, MarkedImageFile, lambda head: head.startswith(MAGIC[: len(head)]))
+    Image.register_open(MarkedImageFile.format, MarkedImageFile, lambda head: head.startswith(MAGIC))
 
 
 class Decode:
