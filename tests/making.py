@@ -34,6 +34,10 @@ class Made:
             if kind in (dict(record.fault or {}).get("fault"), dict(record.oddity or {}).get("fault"))
         ]
 
+    def holds(self, kind: str) -> bool:
+        """Whether this fault or oddity struck a sample or a file."""
+        return bool(self.by_fault(kind)) or any((file.fault or {}).get("fault") == kind for file in self.files.values())
+
     def states(self) -> set[State]:
         """All that occur."""
         return {record.state for record in self.records}

@@ -102,6 +102,16 @@ def test_a_target_that_exists_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"exists|only a corpus"):
             make(str(foreign), SMALL, force=force)
     assert os.listdir(foreign) == ["thesis.txt"]
+    alike = tmp_path / "alike"
+    make(str(alike), SMALL, jobs=1)
+    (alike / "thesis.txt").write_text("years of work")
+    with pytest.raises(UserError, match=r"would remove .*thesis\.txt"):
+        make(str(alike), SMALL, force=True)
+    (alike / "manifest.jsonl").unlink()
+    with pytest.raises(UserError, match=r"only a corpus.*has no manifest\.jsonl"):
+        make(str(alike), SMALL, force=True)
+    assert (alike / "thesis.txt").exists()
+    shutil.rmtree(alike)
 
     ours = tmp_path / "ours"
     make(str(ours), SMALL, jobs=1)

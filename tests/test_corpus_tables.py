@@ -178,7 +178,7 @@ def test_every_fault_of_rows_occurs_by_default_and_every_struck_sample_is_named(
     """In a large enough corpus each fault that fits strikes, and what is not good has its fault named."""
     corpus = made("parquet", 1500, damage=0.4, oddities=0.2, seed=5)
     for name, cls in disk_faults("parquet").items():
-        assert corpus.by_fault(name), name
+        assert corpus.holds(name), name
         assert cls.__doc__
     for record in corpus.records:
         assert (record.state is State.GOOD) or record.fault, record

@@ -133,7 +133,7 @@ def test_every_fault_of_windows_occurs_by_default(storage: str) -> None:
     corpus = made("windows", 600, damage=0.5, oddities=0.3, format=storage, seed=2, per_file=8)
     for name, cls in disk_faults("windows").items():
         fits = cls.fits("windows", storage)
-        assert bool(corpus.by_fault(name)) is fits, name
+        assert corpus.holds(name) is fits, name
     for record in corpus.records:
         assert record.state is State.GOOD or record.fault
         assert record.fault or set(record.said.values()) == {"whole"}

@@ -21,7 +21,7 @@ from badbatch.conformance.corpora import Corpora
 from badbatch.conformance.disk_scenarios import find
 from badbatch.harness import planted
 from badbatch.harness.history import History
-from badbatch.harness.planted.decoder import EFFECTS, Decode, effect_of, marked
+from badbatch.harness.planted.decoder import EFFECTS, MAGIC, Decode, effect_of, marked
 from badbatch.harness.recorder import Kind
 from badbatch.harness.spec import Topology, TrialSpec
 from PIL import Image, UnidentifiedImageError
@@ -200,6 +200,15 @@ os._exit(-worker.exitcode)
     done = stage.run(code, stage.paths[4], stage.paths[5])
     assert done.returncode == (-number if how == "here" else number), done.stderr
     assert stage.recorded(Kind.FAULT) == [5]
+
+
+@pytest.mark.parametrize("head", [b"", MAGIC[:1], MAGIC[:-1]])
+def test_a_beginning_of_the_mark_is_no_mark(tmp_path: Path, head: bytes) -> None:
+    """A file of no bytes, or of some that marked files begin with, is to Pillow what it is without the plug-in."""
+    file = tmp_path / "empty.jpg"
+    file.write_bytes(head)
+    done = Stage(tmp_path, "decoder-abort").run("read(sys.argv[1])", str(file))
+    assert done.stderr.rstrip().splitlines()[-1].startswith("PIL.UnidentifiedImageError"), done.stderr
 
 
 def test_pillow_learns_the_format_though_it_was_imported_first(tmp_path: Path) -> None:

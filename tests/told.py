@@ -12,8 +12,8 @@ the consumer of rank 0. Standing alone, such a name holds for all tokens up to t
 what the consumer does
 ======================  ==============================================================================================
 ``0-3`` ``0-3,7``       it asks, and gets a batch of these samples; ``5~`` with content that is not its own, ``5?`` marked
-                        as missing, ``?`` marked and without an id, ``~`` unlike any sample, ``[]`` an empty batch; ``5%`` with a field of another
-                        sample, ``5^`` without a field that others have (on disk)
+                        as missing, ``?`` marked and without an id, ``~`` unlike any sample, ``[]`` an empty batch; ``5%`` with a
+                        field of another sample, ``5^`` without a field that others have (on disk)
 ``raise``               it asks, and gets an error: ``raise:ValueError:what_it_says``; without a message that of the last
                         fault; ``raise@iter``, ``@outside``, ``@factory``, ``@close``, ``@length``, ``@report`` elsewhere
 ``end``                 it asks, and the epoch is over

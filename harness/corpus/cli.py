@@ -83,7 +83,7 @@ def corpus() -> None:
     "[default: all that fit]",
 )
 @click.option("--format", "format_", help="The kind's storage format, such as npz, arrow or tar.gz.")
-@click.option("--per-file", type=int, default=100, show_default=True, help="Samples in one file or shard.")
+@click.option("--per-file", type=int, help="Samples in one file or shard.  [default: a hundredth, from 10 to 100]")
 @click.option("--from", "origin", metavar="DIR", help="Copy this folder's good pictures and damage the copies.")
 @click.option("--jobs", type=int, help="Processes.  [default: one a processor]")
 @click.option("--force", is_flag=True, help="Replace DIR if it holds a corpus made by badbatch.")
@@ -99,7 +99,7 @@ def make(
     size: str,
     faults: tuple[str, ...],
     format_: str | None,
-    per_file: int,
+    per_file: int | None,
     origin: str | None,
     jobs: int | None,
     force: bool,
@@ -114,9 +114,12 @@ def make(
         raise UserError("--from copies all the pictures that are there: leave --samples out")
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs is at least 1, not {jobs}")
+    samples = 1000 if samples is None else samples
+    if per_file is None:  # faults of whole files must be able to strike, and files to look like files
+        per_file = min(max(samples // 100, 10), 100)
     recipe = Recipe(
         kind=kind,
-        samples=1000 if samples is None else samples,
+        samples=samples,
         seed=seed,
         damage=parse_share(damage),
         oddities=parse_share(oddities) if oddities is not None else 0.0 if origin is not None else 0.1,
@@ -143,6 +146,11 @@ def _say(address: str, made: dict[str, Any], seconds: float) -> None:
     )
     click.echo("  " + " · ".join(f"{state} {count:,}" for state, count in counts["state"].items()))
     struck = sum(sum(states.values()) for states in counts["fault"].values())
+    asked = round(made["recipe"]["damage"] * counts["samples"])
+    if abs(struck - asked) > max(1, asked // 10):
+        click.echo(
+            f"  {asked:,} were to be struck, and {struck:,} are: a fault of a whole file costs what lies in it (--per-file)"
+        )
     if counts["did_not_take_hold"]:
         click.echo(
             f"  of {struck:,} struck, {counts['did_not_take_hold']:,} are as good as before, and are counted as good"

@@ -52,8 +52,9 @@ class Layout:
     """The files of one recipe, numbered from 0, and the exact choice of files and samples that are struck.
 
     The budget ``damage * samples`` is shared between faults of samples and faults of whole files by their weights. A
-    fault of a file is taken to cost all its samples; where faults were asked for by name, at least one file is struck by
-    those of files, and at least one sample by those of samples. The samples of a struck file have no damage of their own.
+    fault of a file is taken to cost all its samples, and what their share leaves over goes to faults of samples. Where
+    faults were asked for by name, at least one file is struck by those of files, and at least one sample by those of
+    samples. The samples of a struck file have no damage of their own.
 
     Args:
         storage: the storage format.
@@ -74,8 +75,8 @@ class Layout:
             return
         file_damage, damage, share = _split(recipe, damage)
         file_oddities, oddities, odd_share = _split(recipe, oddities)
-        struck = round(budget * share / per_file)
-        of_samples = round(budget * (1 - share))
+        struck = int(budget * share / per_file)
+        of_samples = budget - struck * per_file
         if recipe.faults and budget:
             struck = max(struck, 1 if file_damage else 0)
             of_samples = max(of_samples, 1 if damage else 0)

@@ -10,6 +10,10 @@ from .base import DiskFault, SampleRecord, State
 from .opinions import state_of
 
 
+def _odd_of_samples(fault: DiskFault) -> bool:
+    return fault.odd and getattr(fault, "adds_file", None) is None  # a file beside them makes no sample odd
+
+
 def record_of(
     sample: int,
     path: str,
@@ -38,7 +42,7 @@ def record_of(
     struck = own if own is not None and not own.odd else None
     if struck is None and state is not State.GOOD:
         struck = whole if whole is not None and not whole.odd else neighbour
-    odd = next((fault for fault in (own, whole) if struck is None and fault is not None and fault.odd), None)
+    odd = next((fault for fault in (own, whole) if struck is None and fault is not None and _odd_of_samples(fault)), None)
     lost = struck is not None and struck.level != "sample" and state in (State.DAMAGED, State.MISSING)
     changed = stored != wanted if changed is None else changed
     return SampleRecord(

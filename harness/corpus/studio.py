@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _STRETCH = 256
 """Neighbouring samples that share their backgrounds: what one process makes at a time, so that it paints few of them."""
 _SHARED = 2
+_SAMPLES_A_BACKGROUND = 32
 _BACKGROUNDS = (8, 64)  # fewest and most in one corpus, whatever its size: memory stays flat
 _KEPT_BYTES = 32 << 20  # of decoded backgrounds
 
@@ -92,7 +93,8 @@ class Studio:
         self.seed, self.size = seed, size
         least, most = _BACKGROUNDS
         stretches = -(-samples // _STRETCH) or 1
-        self._shared = max(_SHARED, -(-least // stretches))
+        wanted = min(max(samples // _SAMPLES_A_BACKGROUND, least), most)
+        self._shared = max(_SHARED, -(-wanted // stretches))
         self._backgrounds = min(stretches * self._shared, most)
         self._background = functools.lru_cache(most)(self._paint)
         kept = max(1, min(most, _KEPT_BYTES // (3 * size[0] * size[1])))

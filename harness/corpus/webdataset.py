@@ -112,7 +112,7 @@ class WebDatasetKind(CorpusKind):
                 said[sample],
                 stored=b"".join(member.data for member in own[sample]),
                 wanted=b"".join(fields[sample].values()),
-                own=faults[sample],
+                own=None if _unharmed(said[sample], sample in pictures) else faults[sample],
                 whole=whole,
                 neighbour=suffers.get(sample),
                 changed=own[sample] != meant[sample] and sample not in pictures,  # of which the decoders' words tell
@@ -140,16 +140,25 @@ class WebDatasetKind(CorpusKind):
         stored_keys: Mapping[int, str],
         pictures: Mapping[int, bytes],
     ) -> dict[int, dict[str, str]]:
-        """What readers of shards say of each sample; of a damaged picture that they all give as stored, what decoders say."""
+        """What readers of shards say of each sample; of one whose picture was damaged, what decoders say of that.
+
+        Where the picture came out as good as before, the readers' words stand: a neighbour may have spoiled the sample.
+        """
         stored = {
             sample: (key, {**fields, "jpg": pictures[sample]} if sample in pictures else fields)
             for sample, (key, fields) in wanted.items()
         }
         said = shards.judge(data, compressed, stored, stored_keys)
         for sample, picture in pictures.items():
-            if state_of(said[sample])[0] is State.GOOD:
-                said[sample] = judge(picture, wanted[sample][1]["jpg"])
+            of_picture = judge(picture, wanted[sample][1]["jpg"])
+            if state_of(of_picture)[0] is not State.GOOD or state_of(said[sample])[0] is State.GOOD:
+                said[sample] = of_picture
         return said
+
+
+def _unharmed(said: Mapping[str, str], struck: bool) -> bool:
+    """Whether readers of shards blame something else for a sample whose picture is as good as before."""
+    return struck and "pillow" not in said
 
 
 def _damaged(
