@@ -267,7 +267,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a letter shows a question mark
             stream.reconfigure(errors="replace")
-    signal.signal(signal.SIGTERM, _terminate)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _terminate)
     sys.exit(int(_run(arguments)))
 
 
@@ -281,7 +282,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
         return int(code or 0)
     except click.ClickException as error:
-        error.show()
+        context = getattr(error, "ctx", None)
+        hint = f" ({context.command_path} --help)" if context is not None else ""
+        click.echo(f"badbatch: {' '.join(error.format_message().split())}{hint}", err=True)
         return ExitCode.USAGE
     except (_Interrupted, KeyboardInterrupt, click.Abort):
         click.echo("badbatch: interrupted; nothing is left running", err=True)

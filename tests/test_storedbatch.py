@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from badbatch.conformance.corpora import Corpora
 from badbatch.conformance.disk_scenarios import find
 from badbatch.harness.batch import UnreadableBatch
 from badbatch.harness.corpus import content
-from badbatch.harness.recorder import Content
-from badbatch.harness.storedbatch import FIELDS, StoredBatchReader
+from badbatch.harness.recorder import Content, Kind
+from badbatch.harness.storedbatch import FIELDS, Names, StoredBatchReader
+from badbatch.harness.trial import OnSkip
 from PIL import Image, ImageFile
 from torch.utils.data import default_collate
 
@@ -55,6 +57,20 @@ class Shelf:
         root = self.root("imagefolder", scenario)
         lines = (root / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
         return [str(root / json.loads(line)["path"]) for line in lines]
+
+
+class Skips:
+    """A recorder of skips."""
+
+    def __init__(self) -> None:
+        self.samples: list[int] = []
+
+    def __call__(self, kind: Kind, sample: int, aux: int) -> None:
+        assert kind is Kind.SKIPPED
+        self.samples.append(sample)
+
+    def error(self, reason: BaseException | str) -> int:
+        return 0
 
 
 @pytest.fixture(scope="module")
@@ -238,3 +254,17 @@ def test_batches_that_say_nothing_are_refused(shelf: Shelf) -> None:
     for batch in (object(), {"label": [None, "x"]}, 5):
         with pytest.raises(UnreadableBatch, match="no sample ids found in"):
             shelf.read(batch, "parquet")
+
+
+def test_a_skip_is_told_by_number_path_or_key(shelf: Shelf) -> None:
+    """On disk a loader may name what it skips as it knows it; what names nothing is refused with the names that do."""
+    paths, skips = shelf.paths(), Skips()
+    on_skip = OnSkip(skips, Names(shelf.root("imagefolder", "clean")))  # type: ignore[arg-type]
+    for named in (3, np.int64(4), paths[5], Path(paths[6]), os.path.basename(paths[7]), "nowhere.jpg", -1):
+        on_skip(named, "bad")  # type: ignore[arg-type]
+    OnSkip(skips, Names(shelf.root("webdataset", "clean")))("00000008", "bad")  # type: ignore[arg-type]
+    assert skips.samples == [3, 4, 5, 6, 7, -1, -1, 8]
+    with pytest.raises(TypeError, match=r"the sample's number .* or its path or key, not None"):
+        on_skip(None, "bad")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"the sample's number \(-1 where it is not known\), not 'a.jpg'"):
+        OnSkip(skips)("a.jpg", "bad")  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import signal
 import sys
 import time
@@ -47,16 +48,17 @@ def _door(command: Callable[..., int | None]) -> Callable[..., None]:
 
 @contextlib.contextmanager
 def _stoppable() -> Iterator[None]:
-    """SIGTERM is taken like Ctrl-C, so that it leaves as little behind."""
+    """SIGTERM, and the end of the terminal, are taken like Ctrl-C, so that they leave as little behind."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @click.group()
@@ -82,7 +84,11 @@ def corpus() -> None:
     help="A fault or oddity to choose from, also with parameters: 'jpeg-cut-scan(kept=0.9):2'. Can be repeated. "
     "[default: all that fit]",
 )
-@click.option("--format", "format_", help="The kind's storage format, such as npz, arrow or tar.gz.")
+@click.option(
+    "--format",
+    "format_",
+    help="How it is stored: windows as parquet, npz or arrow; webdataset as tar or tar.gz; jsonl as jsonl or jsonl.gz.",
+)
 @click.option("--per-file", type=int, help="Samples in one file or shard.  [default: a hundredth, from 10 to 100]")
 @click.option("--from", "origin", metavar="DIR", help="Copy this folder's good pictures and damage the copies.")
 @click.option("--jobs", type=int, help="Processes.  [default: one a processor]")
@@ -194,11 +200,21 @@ def show(address: str, html_path: Path | None, png_path: Path | None) -> None:
 
     try:
         if html_path is not None:
-            html_path.write_text(sheets.html(address), "utf-8")
+            _write(html_path, sheets.html(address).encode("utf-8"))
         if png_path is not None:
-            png_path.write_bytes(sheets.png(address))
+            _write(png_path, sheets.png(address))
     except OSError as error:
         raise UserError(f"cannot write the sheet: {error}") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole, or leave what stands there as it is."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(data)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 @corpus.command()

@@ -61,6 +61,8 @@ def make(
     _refuse(target, recipe, force)
     kind = kind_of(recipe.kind)
     workplace = target.beside("making")
+    if isinstance(target, LocalFolder):
+        target.remove_abandoned("making")
     workplace.remove()
     workplace.create()
     _place.cache_clear()  # it remembers the folders that it made, and those of a removed corpus are gone
@@ -245,8 +247,10 @@ def _processors() -> int:
 
 def _full(target: Folder, recipe: Recipe, counts: Counts, free: int | None) -> str:
     had = f" ({_megabytes(free)} were free)" if free is not None else ""
-    if not counts.samples:
-        return f"the disk of {target.address} is full{had}; nothing was left there"
+    if not counts.samples:  # it was full before the first chunk was done: measure one in memory
+        chunk = next(kind_of(recipe.kind).chunks(recipe))
+        counts.samples = chunk.stop - chunk.start
+        counts.bytes = sum(len(made.data or b"") for made in kind_of(recipe.kind).make(recipe, chunk))
     needed = counts.bytes * recipe.samples / counts.samples
     return (
         f"the disk of {target.address} is too small: about {_megabytes(needed)} are needed{had}; nothing was left there"

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from . import tarfiles
 from .base import CorpusKind, Recipe, SampleRecord
 from .folders import Folder, folder
 from .manifest import read_corpus, read_samples
+from .opinions import WHOLE
 from .recipe import kind_of
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class Row:
         """The reason of the state in words."""
         if self.record.why:
             return self.record.why
-        return "all reference decoders have it whole" if self.record.said else ""
+        return f"whole, says {' and '.join(self.record.said)}" if self.record.said else ""
 
 
 def rows(address: str) -> tuple[dict[str, Any], list[Row]]:
@@ -79,6 +81,9 @@ def rows(address: str) -> tuple[dict[str, Any], list[Row]]:
 
 def _views(where: Folder, kind: CorpusKind, recipe: Recipe, record: SampleRecord) -> Iterator[View]:
     if not kind.one_file_a_sample:
+        picture = _member(where, record)
+        if picture is not None:
+            yield _view("as it lies in its shard", picture, strict=True)
         for reader, words in record.said.items():
             yield View(reader, None, words)
         return
@@ -92,6 +97,23 @@ def _views(where: Folder, kind: CorpusKind, recipe: Recipe, record: SampleRecord
         yield _view("Pillow, lenient", data, strict=False)
     if "opencv" in record.said:
         yield _opencv_view(data)
+
+
+def _member(where: Folder, record: SampleRecord) -> bytes | None:
+    """The picture among the sample's members in a tar shard, by the reader that gives up last."""
+    _, data = where.look(record.path)
+    if not record.members or data is None:
+        return None
+    given = tarfiles.READERS["tarfile-resync"](data, record.path.endswith(".gz"))
+    keys = {tarfiles.split(member)[0] for member in record.members}
+    pictures = [
+        content
+        for key, members in given.groups
+        if key in keys
+        for field, content in members
+        if field in ("jpg", "png")
+    ]
+    return pictures[0] if pictures else None
 
 
 def _view(title: str, data: bytes, strict: bool) -> View:
@@ -162,7 +184,7 @@ def png(address: str) -> bytes:
                 sheet.paste(view.picture, (left, top + 24))
             else:
                 for line, words in enumerate(_wrapped([view.words], 20)[:7]):
-                    pen.text((left, top + 26 + 16 * line), words, fill=_RED, font=font)
+                    pen.text((left, top + 26 + 16 * line), words, fill=_GREEN if view.words == WHOLE else _RED, font=font)
     out = io.BytesIO()
     sheet.save(out, "PNG")
     return out.getvalue()
@@ -195,6 +217,7 @@ article { display: flex; gap: 1rem; flex-wrap: wrap; border-top: 1px solid #8885
 .state { font-weight: 600; border-left: .5rem solid; padding-left: .4rem; }
 figure { margin: 0; width: 8.2rem; } figcaption { font-size: .8rem; overflow-wrap: anywhere; }
 img { max-width: 100%; display: block; border: 1px solid #8885; } code { font-size: .85rem; }
+.had { border: 1px dashed #2e7d32; min-height: 5rem; padding: .3rem; font-size: .75rem; }
 .refused { border: 1px dashed #c62828; min-height: 5rem; padding: .3rem; font-size: .75rem; overflow-wrap: anywhere; }
 </style></head><body>
 <h1>{{ headline }}</h1>
@@ -213,7 +236,7 @@ img { max-width: 100%; display: block; border: 1px solid #8885; } code { font-si
 {% for view in row.views %}
 <figure><figcaption>{{ view.title }}</figcaption>
 {% if view.picture %}<img src="data:image/png;base64,{{ view.picture | base64 }}" alt="{{ row.name }} as {{ view.title }} shows it">
-{% else %}<div class="refused">{{ view.words }}</div>{% endif %}
+{% else %}<div class="{{ "had" if view.words == "whole" else "refused" }}">{{ view.words }}</div>{% endif %}
 </figure>
 {% endfor %}
 </article>

@@ -127,7 +127,7 @@ def _shape(picture: Decoded) -> str:
 
 def refusal(error: Exception) -> str:
     """A decoder's error in words, without memory addresses and other things that differ from run to run."""
-    text = str(error).replace("<_io.BytesIO object", "the file").strip()
+    text = re.sub(r" ?<_io.BytesIO object at 0x[0-9a-f]+>", "", str(error)).strip()
     text = re.sub(r" at 0x[0-9a-f]+>?", "", text)
     text = re.sub(r"OpenCV\(\S+\) \S+ error: ", "", text)  # the place in the source, on the machine that built it
     name = type(error).__name__

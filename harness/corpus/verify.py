@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import hashlib
 import itertools
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .folders import Folder, folder
-from .manifest import OWN_FILES, read_corpus, read_lines
+from .manifest import CORPUS, MANIFEST, OWN_FILES, read_corpus, read_lines
 from .workers import ordered
 
 _LINES = 512
@@ -54,7 +55,7 @@ def verify(
     )  # files.jsonl where there is one: it alone knows the bytes of shared files
     total = int(corpus["counts"]["files"])
     for own, digest in corpus["manifests"].items():
-        yield from _own_changes(where, own, digest)
+        yield from _own_changes(where, own, digest, corpus["counts"])
     jobs = 1 if not where.local or total < _FEW else jobs or os.cpu_count() or 1
     done = expected = 0
     lines = read_lines(where, name)
@@ -77,13 +78,18 @@ def strangers(where: Folder) -> Iterator[str]:
     return _extras(where, next(reversed(read_corpus(where)["manifests"])))
 
 
-def _own_changes(where: Folder, name: str, digest: dict[str, Any]) -> Iterator[Change]:
+def _own_changes(where: Folder, name: str, digest: dict[str, Any], counts: dict[str, Any]) -> Iterator[Change]:
     found, length = hashlib.sha256(), 0
+    states: collections.Counter[str] = collections.Counter()
     for text in read_lines(where, name):
         found.update(text)
         length += len(text)
+        # Quotation marks within a value are escaped, so that this is the field and nothing else.
+        states[text.partition(b'"state":"')[2].partition(b'"')[0].decode("ascii", "replace")] += 1
     if found.hexdigest() != digest["sha256"]:
         yield Change("manifest", name, f"{length} bytes, not the {digest['length']} that corpus.json knows, or others")
+    elif name == MANIFEST and (dict(states) != counts["state"] or sum(states.values()) != counts["samples"]):
+        yield Change("manifest", CORPUS, "it counts other states, or other samples, than stand in the manifest")
 
 
 def _compare(address: str, lines: list[bytes]) -> tuple[int, int, list[Change]]:

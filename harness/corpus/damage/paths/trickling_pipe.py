@@ -12,7 +12,7 @@ from . import PathFault
 @fault("trickling-pipe", effect=Effect.SLOW)
 @dataclass(frozen=True)
 class TricklingPipe(PathFault):
-    """A named pipe through which the whole picture comes slowly, while :mod:`badbatch.harness.corpus.pipes` feeds it."""
+    """A named pipe through which the whole picture comes slowly, while badbatch.harness.corpus.pipes feeds it."""
 
     special = "fifo"
     state = State.SLOW
