@@ -1,4 +1,7 @@
-"""Id <-> content: every sample's numbers are computed from its id, so that what arrives can be held against it."""
+"""Id <-> content: every sample's numbers are computed from its id, so that what arrives can be held against it.
+
+The mark of a picture's id is drawn and read here too; how stands in :mod:`.marks`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .marks import MarkReading, draw_mark, read_mark
+
+__all__ = ["WIDTH", "MarkReading", "draw_mark", "intact", "read_mark", "rows"]
 
 WIDTH = 8
 """Length of a sample's ``x``."""
