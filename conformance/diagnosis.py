@@ -42,6 +42,7 @@ DIAGNOSES: tuple[Entry, ...] = (
     losing.dead_worker_takes_its_queue,
     ending.timeout_wrong_units,
     ending.timeout_without_end,
+    ending.timeout_ends_at_first_byte,
     ending.timeout_not_passed_on,
     ending.close_waits_for_hung_worker,
     ending.position_stuck,

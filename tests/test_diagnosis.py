@@ -36,6 +36,18 @@ _HUNG: dict[str, Any] = {"timeout_s": 1.0, "workers": 2, "plan": {5: Hang()}}
 _DEAD: dict[str, Any] = {"samples": 16, "workers": 2, "plan": {5: Segfault()}}
 _PICKLES: dict[str, Any] = {"samples": 16, "workers": 2, "plan": {5: UnpicklableSample()}}
 _THREAD = "Exception in thread Thread-1 (_read):\nTraceback (most recent call last):\nOSError: sample 5 cannot be read\n"
+_RECEIVING = (
+    'Current thread 0x00007f56c21d2b80 (most recent call first):\n'
+    '  File "/lib/python3.11/multiprocessing/connection.py", line 395 in _recv\n'
+    '  File "/lib/python3.11/multiprocessing/connection.py", line 430 in _recv_bytes\n'
+    '  File "/lib/python3.11/multiprocessing/queues.py", line 122 in get\n'
+    '  File "/site-packages/torch/utils/data/dataloader.py", line 725 in __next__\n'
+)
+_IDLE = (
+    'Thread 0x00007f569bfff6c0 (most recent call first):\n'
+    '  File "/lib/python3.11/threading.py", line 327 in wait\n'
+    '  File "/site-packages/torch/utils/data/dataloader.py", line 725 in __next__\n'
+)
 _FEEDER = '  File "/lib/python3.11/multiprocessing/queues.py", line 244, in _feed\nTypeError: cannot pickle\n'
 
 
@@ -82,6 +94,8 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("timeout-wrong-units", "correct-timeout", "w0:read0-3 0-3 w1:fault5 ask +12s raise:TimeoutError:timed_out end",
      {**_HUNG, "timeout_s": 0.2}),
     ("timeout-without-end", "finite-epoch", "w1:fault5 " + "ask +1s raise:RuntimeError:timed_out " * 9 + "capped:errors", _HUNG),
+    ("timeout-ends-at-first-byte", "correct-timeout", "w0:read0-3 0-3 w1:fault5 ask +13s stalled",
+     {**_HUNG, "stacks": f"{_IDLE}\n{_RECEIVING}"}),
     ("timeout-not-passed-on", "correct-timeout", "w0:read0-3 0-3 w1:fault5 ask +13s stalled", _HUNG),
     ("close-waits-for-hung-worker", "correct-timeout",
      "w1:fault5 ask +1.1s raise:RuntimeError:timed_out end closing +11s closed", _HUNG),
@@ -131,6 +145,9 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
 ]
 
 NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
+    # Another thread than that of next() receives something.
+    ("timeout-ends-at-first-byte", "correct-timeout", "w0:read0-3 0-3 w1:fault5 ask +13s stalled",
+     {**_HUNG, "stacks": _RECEIVING.replace("__next__", "run") + "\n" + _IDLE}),
     # Of a page of text no decoder has anything; lines have no schema of theirs.
     ("cut-picture-filled-up", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(HtmlPage(), "imagefolder")),
     ("schema-not-checked", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(CutLine(), "jsonl")),

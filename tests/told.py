@@ -46,6 +46,7 @@ are not read by themselves.
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -105,12 +106,13 @@ def told(
         plan: the faults; samples of ``fault…`` that it lacks raise OSError.
         output: what the trial printed.
         helpers: how many processes of the loader still lived when the trial was cut.
-        settings: further fields of the trial's spec.
+        settings: further fields of the trial's spec, and ``stacks``: those of its processes, when it was cut.
 
     Raises:
         ValueError: a token that means nothing.
     """
     tokens = story.split()
+    stacks = settings.pop("stacks", "")
     faults = dict(plan or {})
     for match in re.finditer(r"\bfault(\d+)", story):
         faults.setdefault(int(match.group(1)), Raise())
@@ -127,7 +129,7 @@ def told(
         batch_size=batch,
         **settings,
     )
-    return _Teller(spec, output, helpers).tell(tokens)
+    return dataclasses.replace(_Teller(spec, output, helpers).tell(tokens), stacks=stacks)
 
 
 def ledger_of(history: History) -> Ledger:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from ...harness.faults import Effect
@@ -106,6 +108,28 @@ def timeout_wrong_units(case: Case) -> str | None:
         for factor, unit in _UNITS.items():
             if abs(seconds / timeout / factor - 1) < _NEAR:
                 return f"with a timeout of {timeout:g} s the first error came after {seconds:.1f} s, as if it were {unit}"
+    return None
+
+
+_RECEIVES = re.compile(r"\(most recent call first\):\n.*multiprocessing/connection\.py.* in _recv\n(?:  File .*\n)*?.* in __next__\n")
+"""A thread that is in ``next()`` and waits for the bytes of a message of which it has the beginning."""
+
+
+@diagnosis(
+    "timeout-ends-at-first-byte",
+    cause="The timeout covers the wait for a message and not its reception, and the sender stopped in the middle of one.",
+    mend="Send batches by what cannot stop half-way with the reader of samples, or receive them in a thread of their own.",
+    explains=("correct-timeout", "finite-epoch"),
+)
+def timeout_ends_at_first_byte(case: Case) -> str | None:
+    if not _RECEIVES.search(case.history.stacks):
+        return None
+    for fault in case.struck(Effect.STALL):
+        if case.spec.timeout_s and case.waits_for_ever(int(fault["rank"])):
+            return (
+                f"{case.reader(fault)} hung in sample {fault['sample']} with an earlier batch half sent, and the consumer waits for "
+                "the rest of it"
+            )
     return None
 
 
