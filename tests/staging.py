@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,11 @@ from badbatch.harness.recorder import Content, Kind, Where
 from badbatch.harness.spec import Topology, TrialSpec
 from badbatch.harness.supervisor import Supervisor
 
+ON_STAGE = [
+    pytest.mark.usefixtures("nothing_is_left"),
+    pytest.mark.skipif(sys.platform != "linux", reason="orphans are found, and forking is the default, on Linux alone"),
+]
+"""The ``pytestmark`` of the modules that play here."""
 ROGUES = Path(__file__).parent / "rogues"
 LOADER = "rogue_loaders:well"
 SOON_S = 30.0  # a deadline for waiting, not a measure

@@ -6,7 +6,6 @@ import concurrent.futures
 import dataclasses
 import os
 import signal
-import sys
 import textwrap
 import threading
 import time
@@ -24,6 +23,7 @@ from badbatch.harness.supervisor import Supervisor
 from staging import (
     EVERYTHING,
     LOADER,
+    ON_STAGE,
     ROGUES,
     SOON_S,
     Run,
@@ -35,10 +35,7 @@ from staging import (
     wait_until,
 )
 
-pytestmark = [
-    pytest.mark.usefixtures("nothing_is_left"),
-    pytest.mark.skipif(sys.platform != "linux", reason="orphans are found, and forking is the default, on Linux alone"),
-]
+pytestmark = ON_STAGE
 
 
 @pytest.mark.parametrize(("workers", "ranks"), [(0, 1), (2, 1), (0, 2)])

@@ -16,15 +16,13 @@ import psutil
 import pytest
 from badbatch.harness.family import state
 from staging import (
+    ON_STAGE,
     ROGUES,
     SOON_S,
     wait_until,
 )
 
-pytestmark = [
-    pytest.mark.usefixtures("nothing_is_left"),
-    pytest.mark.skipif(sys.platform != "linux", reason="orphans are found, and forking is the default, on Linux alone"),
-]
+pytestmark = ON_STAGE
 
 
 # Interrupted, or killed, at any moment.

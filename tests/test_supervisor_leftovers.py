@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from badbatch.harness.supervisor import Supervisor
 from staging import (
     EVERYTHING,
     LOADER,
+    ON_STAGE,
     ROGUES,
     Run,
     delivered,
@@ -25,10 +25,7 @@ from staging import (
     wait_until,
 )
 
-pytestmark = [
-    pytest.mark.usefixtures("nothing_is_left"),
-    pytest.mark.skipif(sys.platform != "linux", reason="orphans are found, and forking is the default, on Linux alone"),
-]
+pytestmark = ON_STAGE
 
 
 def test_daemons_are_found_and_ended(run: Run) -> None:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 from badbatch.harness.recorder import Kind, Where
 from staging import (
     EVERYTHING,
+    ON_STAGE,
     Run,
     delivered,
     errors,
     unreadable,
 )
 
-pytestmark = [
-    pytest.mark.usefixtures("nothing_is_left"),
-    pytest.mark.skipif(sys.platform != "linux", reason="orphans are found, and forking is the default, on Linux alone"),
-]
+pytestmark = ON_STAGE
 
 
 def test_a_loader_that_prints_megabytes_fills_nothing(run: Run) -> None:
