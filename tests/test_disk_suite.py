@@ -67,7 +67,9 @@ def test_each_scenario_does_to_its_corpus_what_it_says(corpora: Corpora, kind: s
         if scenario.name == "no-permission" and not met:  # a privileged user may read everything
             assert [why for _, why in spec.stored.idle if "may read anything" in why]
             continue
-        assert met == named, scenario.name
+        # Some damage leaves some pictures as good as before, which is measured; it must be the exception.
+        assert met <= named, scenario.name
+        assert len(named - met) <= min(len(spec.stored.idle), len(named) // 4), scenario.name
         states = {state for _, state in spec.stored.states}
         odd = all(disk_faults(kind)[name].odd for name in named)
         assert states <= {"odd"} if odd else states and "odd" not in states, scenario.name

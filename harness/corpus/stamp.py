@@ -7,6 +7,7 @@ the same quality (a test compares them), at a tenth of the cost.
 
 from __future__ import annotations
 
+import functools
 import io
 from typing import NamedTuple
 
@@ -136,28 +137,36 @@ class Stamp:
 
     def _read_header(self, jpeg: bytes) -> None:
         """Keep the bytes before the scan, and the codes of every unit of flat cells after a light or a dark block."""
-        at, step, tables = 2, 0, {}
-        while True:
-            marker, length = jpeg[at + 1], int.from_bytes(jpeg[at + 2 : at + 4], "big")
-            body = jpeg[at + 4 : at + 2 + length]
-            if marker == 0xDB and body[0] == 0:
-                step = body[1]  # of the DC of luma; the first table of the first segment
-            elif marker == 0xC4:
-                tables.update(_huffman(body))
-            at += 2 + length
-            if marker == 0xDA:
-                break
-        self._head = jpeg[:at]
-        levels = {light: _quantised(LIGHT if light else DARK, step) for light in (0, 1)}
-        end, chroma = tables[0x10][0], tables[0x01][0] + tables[0x11][0]
-        self._codes = []
-        for before in (0, 1):
-            for unit in range(16):
-                code, last = "", before
-                for light in (unit >> 3 & 1, unit >> 2 & 1, unit >> 1 & 1, unit & 1):
-                    code += _difference(levels[light] - levels[last], tables[0x00]) + end
-                    last = light
-                self._codes.append(code + 2 * chroma)
+        at = 2
+        while jpeg[at + 1] != 0xDA:
+            at += 2 + int.from_bytes(jpeg[at + 2 : at + 4], "big")
+        self._head = jpeg[: at + 2 + int.from_bytes(jpeg[at + 2 : at + 4], "big")]
+        self._codes = _codes_of(self._head)
+
+
+@functools.lru_cache(64)
+def _codes_of(head: bytes) -> list[str]:
+    """The codes of every unit of flat cells after a light or a dark block, in a JPEG with these bytes before its scan."""
+    at, step, tables = 2, 0, {}
+    while at < len(head):
+        marker, length = head[at + 1], int.from_bytes(head[at + 2 : at + 4], "big")
+        body = head[at + 4 : at + 2 + length]
+        if marker == 0xDB and body[0] == 0:
+            step = body[1]  # of the DC of luma; the first table of the first segment
+        elif marker == 0xC4:
+            tables.update(_huffman(body))
+        at += 2 + length
+    levels = {light: _quantised(LIGHT if light else DARK, step) for light in (0, 1)}
+    end, chroma = tables[0x10][0], tables[0x01][0] + tables[0x11][0]
+    codes = []
+    for before in (0, 1):
+        for unit in range(16):
+            code, last = "", before
+            for light in (unit >> 3 & 1, unit >> 2 & 1, unit >> 1 & 1, unit & 1):
+                code += _difference(levels[light] - levels[last], tables[0x00]) + end
+                last = light
+            codes.append(code + 2 * chroma)
+    return codes
 
 
 def _laid(value: int, bits: int, free: int) -> _Laid:
