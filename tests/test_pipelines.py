@@ -211,18 +211,17 @@ def test_shards_whose_handler_counts(tmp_path: Path) -> None:
 
 
 @needs("webdataset")
-@pytest.mark.parametrize("name", ["damage-bits", "damage-not-a-picture", "damage-structure", "damage-zeros", "decoder-memory"])
-def test_shards_with_damaged_pictures(name: str, tmp_path: Path) -> None:
+def test_shards_with_damaged_pictures(tmp_path: Path) -> None:
     """A picture that cannot be decoded costs its own sample: the library's decoding stage meets it, and the stream goes on."""
-    assert unexplained(put(f"{SHARDS}:counting", "webdataset", [name], tmp_path)) == []
+    names = ("damage-bits", "damage-not-a-picture", "damage-structure", "damage-zeros", "decoder-memory")
+    assert unexplained(put(f"{SHARDS}:counting", "webdataset", names, tmp_path)) == []
 
 
 @needs("webdataset")
-@pytest.mark.parametrize("name", ["decoder-segfault", "decoder-abort"])
-def test_shards_with_a_picture_that_kills_the_decoder(name: str, tmp_path: Path) -> None:
+def test_shards_with_a_picture_that_kills_the_decoder(tmp_path: Path) -> None:
     """The member of a shard does to its worker what a file does, and the consumer is told of the worker's death."""
-    trial = one(f"{SHARDS}:counting", "webdataset", name, tmp_path, Topology(2))
-    assert (died_of(trial),) == tuple(trial.history.spec.damaged)
+    for trial in put(f"{SHARDS}:counting", "webdataset", ("decoder-segfault", "decoder-abort"), tmp_path, [Topology(2)]):
+        assert (died_of(trial),) == tuple(trial.history.spec.damaged)
 
 
 @needs("webdataset")
