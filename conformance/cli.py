@@ -6,17 +6,16 @@ Nothing heavy is imported before a command runs, so that ``badbatch --help`` ans
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ..harness.errors import BadbatchError, UserError
+from ..harness.stopping import stoppable
 from .exit_codes import ExitCode, table
 from .options import BY_NAME, OPTIONS, Options, to_options
 
@@ -31,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Interrupted(Exception):
-    """Ctrl-C, or SIGTERM, while a command ran."""
+    """Ctrl-C, SIGTERM or SIGHUP, while a command ran."""
 
 
 class _Badbatch(click.Group):
@@ -267,13 +266,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a letter shows a question mark
             stream.reconfigure(errors="replace")
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminate)
-    sys.exit(int(_run(arguments)))
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    with stoppable():
+        code = int(_run(arguments))
+    sys.exit(code)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

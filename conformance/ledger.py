@@ -165,15 +165,14 @@ class _Accountant:
 
     def epoch(self) -> Epoch:
         arrived = self._of(Kind.ARRIVED)
-        ids, flags = arrived["sample"], arrived["flags"]
+        flags = arrived["flags"]
+        ids = self._contested_without_ids(arrived["sample"], flags)
         known = (ids >= 0) & (ids < self._samples)
         is_marked = (flags & Content.MARKED) != 0
         # Only as many as there are oddities on disk that bear no id of their own; any other is made up.
         bearing_none = int(np.count_nonzero(self._expected.odd)) if self._history.spec.stored is not None else 0
         is_nameless = (ids == -1) & (flags == Content.UNCHECKED)
         is_nameless[np.flatnonzero(is_nameless)[bearing_none:]] = False
-        ids = self._contested_without_ids(ids, flags)
-        known = (ids >= 0) & (ids < self._samples)
         arrivals = self._count(ids[known])
         wrong = self._count(ids[known & ((flags & Content.WRONG) != 0)])
         marked = self._count(ids[known & is_marked])

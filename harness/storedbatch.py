@@ -13,6 +13,7 @@ import numpy as np
 
 from .batch import ID_KEYS, BatchReader, Flags, Ids, UnreadableBatch, _entry, _looked_at, _plain
 from .corpus import content, tarfiles
+from .corpus.base import SampleRecord
 from .corpus.manifest import read_samples
 from .faults.base import Effect
 from .marks import read_mark
@@ -37,11 +38,11 @@ class Names:
     Picklable; what names several samples names none.
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, records: Sequence[SampleRecord]) -> None:
         self._root = os.path.realpath(root)
         self._ids: dict[str, int] = {}
         ambiguous = set()
-        for record in read_samples(os.fspath(root)):
+        for record in records:
             names = {tarfiles.split(member)[0] for member in record.members}
             if not names and record.row is None:
                 names = {record.path, record.path.rpartition("/")[2]}
@@ -72,17 +73,15 @@ class StoredBatchReader(BatchReader):
     def __init__(
         self, root: Path, source: str, plan: FaultPlan, ids: Callable[[Any], Any] | None = None
     ) -> None:
-        self.names = Names(root)
+        records = list(read_samples(os.fspath(root)))
+        self.names = Names(root, records)
         super().__init__(FaultPlan(), ids, self.names)
         self._source = source
         self._legal = {sample for sample, fault in plan.items() if fault.effect is Effect.LEGAL}
-        self._markless = False
+        self._markless = any(record.identity == "path" and record.id in self._legal for record in records)
         """Whether there are legal oddities that bear no mark, so that a nameless picture may be one of them."""
         self.fields = np.empty(0, np.int64)
-        self._held = 0
-        for record in read_samples(os.fspath(root)):
-            self._held += 1
-            self._markless |= record.identity == "path" and record.id in self._legal
+        self._held = len(records)
 
     def read(self, batch: Any) -> tuple[Ids, Flags]:
         """See :meth:`BatchReader.read`; :attr:`fields` then has a bit for each of :data:`FIELDS`."""

@@ -331,11 +331,12 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
             dataset = memory_source(spec.source, spec.samples, reader, rank, spec.topology.ranks)
             root = None
             decode: Decode | None = None
-            batches = BatchReader(spec.plan, target.ids)
+            batches, on_skip = BatchReader(spec.plan, target.ids), OnSkip(recorder)
         else:
             dataset, root = None, Path(spec.root or "")
             decode = Decode(lazy=spec.lazy_decode)
-            batches = StoredBatchReader(root, spec.source, spec.plan, target.ids)
+            batches = stored = StoredBatchReader(root, spec.source, spec.plan, target.ids)
+            on_skip = OnSkip(recorder, stored.names)
         job = Job(
             source=spec.source,
             dataset=dataset,
@@ -352,7 +353,7 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
             timeout=spec.timeout_s,
             start_method=spec.topology.start_method,
             max_consecutive_skips=spec.max_consecutive_skips,
-            on_skip=OnSkip(recorder, batches.names if isinstance(batches, StoredBatchReader) else None),
+            on_skip=on_skip,
             decode=decode,
         )
         del dataset

@@ -149,22 +149,32 @@ def wait_until(true: object, seconds: float = 60) -> None:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_stopping_leaves_nothing(how: signal.Signals, jobs: str, tmp_path: Path) -> None:
-    """Stopped half-way, by Ctrl-C or SIGTERM, a make leaves no corpus, no other folder, and no process."""
+    """Stopped half-way, by Ctrl-C, SIGTERM or the end of its terminal, a make leaves no corpus, no other folder, and no process."""
     target = tmp_path / "half"
     options = ["make", str(target), "--samples", "5000000", "--jobs", jobs, "--size", "64x64", "-q"]
     process = subprocess.Popen([*COMMAND, *options], start_new_session=True, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: len(list(tmp_path.glob(".half.making-*/*/*"))) > 50)
-    if how is signal.SIGINT:
-        os.killpg(process.pid, how)  # as a terminal does
-    else:
+    if how is signal.SIGTERM:
         process.send_signal(how)
+    else:
+        os.killpg(process.pid, how)  # as a terminal does
     _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, "badbatch: stopped\n")
     assert os.listdir(tmp_path) == []
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+def test_under_nohup_the_end_of_the_terminal_is_ignored(tmp_path: Path) -> None:
+    """What ignores SIGHUP from its start goes on, and makes the whole corpus."""
+    options = ["make", str(tmp_path / "whole"), "--samples", "3000", "--jobs", "2", "--size", "64x64", "-q"]
+    process = subprocess.Popen(["nohup", *COMMAND, *options], start_new_session=True, stderr=subprocess.DEVNULL)
+    wait_until(lambda: len(list(tmp_path.glob(".whole.making-*/*/*"))) > 50)
+    os.killpg(process.pid, signal.SIGHUP)
+    assert process.wait(timeout=60) == 0
+    assert os.listdir(tmp_path) == ["whole"]
 
 
 def test_a_make_that_is_killed_leaves_no_process(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from badbatch.conformance.disk_scenarios import find
 from badbatch.harness.batch import UnreadableBatch
 from badbatch.harness.corpus import content
 from badbatch.harness.recorder import Content, Kind
-from badbatch.harness.storedbatch import FIELDS, Names, StoredBatchReader
+from badbatch.harness.storedbatch import FIELDS, StoredBatchReader
 from badbatch.harness.trial import OnSkip
 from PIL import Image, ImageFile
 from torch.utils.data import default_collate
@@ -259,10 +259,10 @@ def test_batches_that_say_nothing_are_refused(shelf: Shelf) -> None:
 def test_a_skip_is_told_by_number_path_or_key(shelf: Shelf) -> None:
     """On disk a loader may name what it skips as it knows it; what names nothing is refused with the names that do."""
     paths, skips = shelf.paths(), Skips()
-    on_skip = OnSkip(skips, Names(shelf.root("imagefolder", "clean")))  # type: ignore[arg-type]
+    on_skip = OnSkip(skips, shelf.reader("imagefolder").names)  # type: ignore[arg-type]
     for named in (3, np.int64(4), paths[5], Path(paths[6]), os.path.basename(paths[7]), "nowhere.jpg", -1):
         on_skip(named, "bad")  # type: ignore[arg-type]
-    OnSkip(skips, Names(shelf.root("webdataset", "clean")))("00000008", "bad")  # type: ignore[arg-type]
+    OnSkip(skips, shelf.reader("webdataset").names)("00000008", "bad")  # type: ignore[arg-type]
     assert skips.samples == [3, 4, 5, 6, 7, -1, -1, 8]
     with pytest.raises(TypeError, match=r"the sample's number .* or its path or key, not None"):
         on_skip(None, "bad")  # type: ignore[arg-type]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ...harness.corpus.base import DiskFault
@@ -17,12 +19,16 @@ _UNREADABLE_TAIL = ("cut", "zeros", "bits", "structure")
 """Families of damage after which a part of a picture can still be decoded."""
 
 
-def _passed_as_good(case: Case) -> dict[int, Fault]:
-    """The damaged samples that arrived unmarked, with what befell them."""
-    wrong = case.arrived[(case.arrived["flags"] & Content.WRONG) != 0]
-    samples = np.unique(wrong["sample"])
-    damaged = [int(sample) for sample in samples if case.expected.owed[sample] == Owed.DAMAGED]
-    return {sample: case.spec.plan[sample] for sample in damaged if sample in case.spec.plan}
+def _passed_as_good(case: Case, fits: Callable[[Fault], bool]) -> list[int]:
+    """The damaged samples that arrived unmarked, where what befell each of them fits; else nothing."""
+    wrong = np.unique(case.arrived[(case.arrived["flags"] & Content.WRONG) != 0]["sample"])
+    damaged = [int(sample) for sample in wrong if case.expected.owed[sample] == Owed.DAMAGED]
+    return damaged if all(sample in case.spec.plan and fits(case.spec.plan[sample]) for sample in damaged) else []
+
+
+def _named(case: Case, samples: list[int]) -> str:
+    """What befell samples, and which they are."""
+    return f"{', '.join(sorted({case.spec.plan[sample].kind for sample in samples}))}: {spans(samples)}"
 
 
 @diagnosis(
@@ -32,18 +38,12 @@ def _passed_as_good(case: Case) -> dict[int, Fault]:
     explains=("content-intact",),
 )
 def cut_picture_filled_up(case: Case) -> str | None:
-    found = _passed_as_good(case)
-    pictures = {
-        sample: fault
-        for sample, fault in found.items()
-        if isinstance(fault, PictureFault) and fault.family in _UNREADABLE_TAIL
-    }
-    if not pictures or len(pictures) < len(found):
+    found = _passed_as_good(case, lambda fault: isinstance(fault, PictureFault) and fault.family in _UNREADABLE_TAIL)
+    if not found:
         return None
-    kinds = ", ".join(sorted({fault.kind for fault in pictures.values()}))
     return (
-        f"{count(len(pictures), 'picture')} that strict decoders refuse ({kinds}: {spans(sorted(pictures))}) came as if "
-        "whole: what could not be decoded was filled up"
+        f"{count(len(found), 'picture')} that strict decoders refuse ({_named(case, found)}) came as if whole: what could not "
+        "be decoded was filled up"
     )
 
 
@@ -54,16 +54,12 @@ def cut_picture_filled_up(case: Case) -> str | None:
     explains=("content-intact",),
 )
 def schema_not_checked(case: Case) -> str | None:
-    found = _passed_as_good(case)
-    in_rows = {
-        sample: fault
-        for sample, fault in found.items()
-        if isinstance(fault, DiskFault) and fault.level == "sample" and {"parquet", "windows"} & set(fault.kinds)
-    }
-    if not in_rows or len(in_rows) < len(found):
-        return None
-    kinds = ", ".join(sorted({fault.kind for fault in in_rows.values()}))
-    return f"{count(len(in_rows), 'row')} that the schema forbids ({kinds}: {spans(sorted(in_rows))}) came as good"
+    found = _passed_as_good(case, _is_of_rows)
+    return f"{count(len(found), 'row')} that the schema forbids ({_named(case, found)}) came as good" if found else None
+
+
+def _is_of_rows(fault: Fault) -> bool:
+    return isinstance(fault, DiskFault) and fault.level == "sample" and bool({"parquet", "windows"} & set(fault.kinds))
 
 
 @diagnosis(

@@ -8,17 +8,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
 from ..errors import BadbatchError, UserError
+from ..stopping import stoppable
 
 CHANGED, USAGE, FAILED, STOPPED = 1, 2, 4, 130
 
@@ -29,7 +28,7 @@ def _door(command: Callable[..., int | None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> None:
         try:
-            with _stoppable():
+            with stoppable():
                 code = command(*args, **options)
         except UserError as error:
             click.echo(f"badbatch: {error}", err=True)
@@ -44,21 +43,6 @@ def _door(command: Callable[..., int | None]) -> Callable[..., None]:
             raise SystemExit(code)
 
     return run
-
-
-@contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
-    """SIGTERM, and the end of the terminal, are taken like Ctrl-C, so that they leave as little behind."""
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @click.group()

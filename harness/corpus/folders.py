@@ -169,11 +169,13 @@ class LocalFolder(Folder):
     def remove_abandoned(self, mark: str) -> None:
         """Delete what :meth:`beside` gave to processes that were killed since."""
         above, name = os.path.split(self.address)
+        from ..family import alive
+
         prefix = f".{name}.{mark}-"
         with contextlib.suppress(FileNotFoundError), os.scandir(above) as entries:
             for entry in entries:
                 number = entry.name.removeprefix(prefix)
-                if entry.name.startswith(prefix) and number.isdecimal() and not _runs(int(number)):
+                if entry.name.startswith(prefix) and number.isdecimal() and not alive(int(number)):
                     shutil.rmtree(entry.path, ignore_errors=True)
 
     def create(self) -> None:
@@ -191,16 +193,6 @@ class LocalFolder(Folder):
     def free_bytes(self) -> int:
         """What an unprivileged user may still write on this folder's disk."""
         return shutil.disk_usage(self.address).free
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
 
 
 class RemoteFolder(Folder):

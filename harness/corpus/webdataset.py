@@ -99,7 +99,7 @@ class WebDatasetKind(CorpusKind):
             data, Regions(((0, len(data)),), ((0, len(data)),), len(data))
         )
         own = {sample: [member for member in members if member.sample == sample] for sample in ids}
-        said = self._judged(data, compressed, wanted, {sample: own[sample][0].key for sample in ids}, pictures)
+        said, spared = self._judged(data, compressed, wanted, {sample: own[sample][0].key for sample in ids}, pictures)
         for sample, (neighbour, fault) in _robbed(layout, number).items():
             if state_of(said[sample])[0] is State.GOOD:
                 suffers[sample] = fault
@@ -112,7 +112,7 @@ class WebDatasetKind(CorpusKind):
                 said[sample],
                 stored=b"".join(member.data for member in own[sample]),
                 wanted=b"".join(fields[sample].values()),
-                own=None if _unharmed(said[sample], sample in pictures) else faults[sample],
+                own=None if sample in spared else faults[sample],
                 whole=whole,
                 neighbour=suffers.get(sample),
                 changed=own[sample] != meant[sample] and sample not in pictures,  # of which the decoders' words tell
@@ -139,26 +139,25 @@ class WebDatasetKind(CorpusKind):
         wanted: Mapping[int, tuple[str, Mapping[str, bytes]]],
         stored_keys: Mapping[int, str],
         pictures: Mapping[int, bytes],
-    ) -> dict[int, dict[str, str]]:
+    ) -> tuple[dict[int, dict[str, str]], set[int]]:
         """What readers of shards say of each sample; of one whose picture was damaged, what decoders say of that.
 
-        Where the picture came out as good as before, the readers' words stand: a neighbour may have spoiled the sample.
+        Where the picture came out as good as before and the readers still object, their words stand: something else spoiled
+        the sample. Those samples are the second value.
         """
         stored = {
             sample: (key, {**fields, "jpg": pictures[sample]} if sample in pictures else fields)
             for sample, (key, fields) in wanted.items()
         }
         said = shards.judge(data, compressed, stored, stored_keys)
+        spared = set()
         for sample, picture in pictures.items():
             of_picture = judge(picture, wanted[sample][1]["jpg"])
-            if state_of(of_picture)[0] is not State.GOOD or state_of(said[sample])[0] is State.GOOD:
+            if state_of(of_picture)[0] is State.GOOD and state_of(said[sample])[0] is not State.GOOD:
+                spared.add(sample)
+            else:
                 said[sample] = of_picture
-        return said
-
-
-def _unharmed(said: Mapping[str, str], struck: bool) -> bool:
-    """Whether readers of shards blame something else for a sample whose picture is as good as before."""
-    return struck and "pillow" not in said
+        return said, spared
 
 
 def _damaged(

@@ -108,9 +108,9 @@ def _died(process: BaseProcess) -> HarnessError:
 
 
 def _serve(connection: Connection, other_end: Connection | None, function: Callable[[Any], Any]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the first process decides what comes of it
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all; the first process decides what comes of it
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if other_end is not None:
         other_end.close()  # a copy that forking left here; while it is open, the death of the other side stays unseen
     while True:

@@ -1,0 +1,24 @@
+"""What stops a command: Ctrl-C, SIGTERM, and the end of its terminal, all alike, so that all leave as little behind."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """While it is open, SIGTERM and SIGHUP raise KeyboardInterrupt; what is ignored, as under ``nohup``, stays so."""
+    heeded = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _stop) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
