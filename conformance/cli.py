@@ -73,10 +73,10 @@ def _suite_options(*more: str, without: Sequence[str] = ()) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         for name in reversed([*names, *more]):
             option = BY_NAME[name]
-            declare = click.option(
-                option.flag_for_cli, metavar=option.metavar, multiple=option.repeatable, help=option.full_help
-            )
-            command = declare(command)
+            how: dict[str, Any] = {"metavar": option.metavar, "multiple": option.repeatable}
+            if option.is_flag:
+                how = {"is_flag": True}
+            command = click.option(option.flag_for_cli, help=option.full_help, **how)(command)
         return command
 
     return decorate

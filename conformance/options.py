@@ -30,6 +30,13 @@ def _wholes(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_whole(part.strip()) for part in text.split(",") if part.strip()))
 
 
+def _yes_or_no(text: str) -> bool:
+    try:
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.strip().lower()]
+    except KeyError:
+        raise UserError(f"{text!r} must be true or false") from None
+
+
 def _seconds(text: str) -> float:
     try:
         return float(text)
@@ -104,6 +111,8 @@ class Option:
     """May be given several times; an ini file gives several on lines of their own, or with blanks between them."""
     is_path: bool = False
     """A relative path in an ini file starts from that file's folder."""
+    is_flag: bool = False
+    """Takes no value on the command line; ``true`` or ``false`` in an ini file."""
     doors: tuple[Door, ...] = ("pytest", "command")
 
     @property
@@ -123,7 +132,7 @@ class Option:
 
     @property
     def ini_type(self) -> Literal["args", "string"]:
-        """The type that pytest's ``addini`` is told."""
+        """The type that pytest's ``addini`` gets."""
         return "args" if self.repeatable else "string"
 
     @property
@@ -152,12 +161,16 @@ class Option:
             return type(value)(folder / value)
         return value
 
-    def value(self, given: str | Sequence[str] | None, where: str, folder: Path | None = None) -> Any:
+    def value(self, given: str | Sequence[str] | bool | None, where: str, folder: Path | None = None) -> Any:
         """The value of what was given: one text, or several for a repeatable option; nothing: the default.
 
         Raises:
             UserError: as :meth:`parse`.
         """
+        if self.is_flag:
+            return self.parse(given, where) if isinstance(given, str) and given.strip() else given is True
+        if isinstance(given, bool):
+            raise TypeError(f"{self.name} takes a value")
         texts = [given] if isinstance(given, str) else list(given or ())
         texts = [text for text in texts if text.strip()]
         if self.repeatable:
@@ -182,7 +195,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("samples", "Samples in the source, where the scenario does not say.", "N", "40", "samples", _whole, _at_least(8)),
     Option("batch-size", "Samples in a batch, where the scenario does not say.", "N", "4", "batch_size", _whole, _at_least(1)),
     Option("scenario", "Only scenarios whose name matches this glob.", "NAME", field="scenarios", repeatable=True),
+    Option("not-scenario", "Leave out scenarios whose name matches this glob.", "NAME", field="not_scenarios", repeatable=True),
     Option("check", "Only checks whose name matches this glob.", "NAME", field="checks", repeatable=True),
+    Option("not-check", "Leave out checks whose name matches this glob.", "NAME", field="not_checks", repeatable=True),
     Option("timeout", "The job's timeout in timed scenarios; longer where the loader starts slowly.", "SECONDS", "1.0", "timeout",
            _seconds, _positive),
     Option("deadline", "Seconds after which a trial is ended from outside.", "SECONDS", "30", "deadline", _seconds, _positive),
@@ -224,8 +239,12 @@ class Options:
     """Where the scenario does not say."""
     scenarios: tuple[str, ...] = ()
     """Globs; none: all."""
+    not_scenarios: tuple[str, ...] = ()
+    """Globs of scenarios that are left out."""
     checks: tuple[str, ...] = ()
     """Globs; none: all."""
+    not_checks: tuple[str, ...] = ()
+    """Globs of checks that are left out."""
     timeout: float = 1.0
     """Seconds: the job's, in scenarios that have one."""
     deadline: float = 30.0
@@ -271,7 +290,7 @@ def _contradictions(values: Mapping[str, Any]) -> list[tuple[tuple[str, ...], st
 
 
 def to_options(
-    values: Mapping[str, str | Sequence[str] | None],
+    values: Mapping[str, str | Sequence[str] | bool | None],
     sources: Mapping[str, str] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Options:
@@ -326,10 +345,10 @@ def documentation() -> str:
             if option.name == "loader"
             else "–"
         )
-        metavar = option.metavar.replace("|", "\\|")
+        metavar = "`" + option.metavar.replace("|", "\\|") + "`" if option.metavar else ""
         repeat = " May be given more than once." if option.repeatable else ""
         lines.append(
-            f"| {pytest_flag} | {ini} | {command} | `{metavar}` | {f'`{option.default}`' if option.default else ''} "
+            f"| {pytest_flag} | {ini} | {command} | {metavar} | {f'`{option.default}`' if option.default else ''} "
             f"| {option.help}{repeat} |"
         )
     return "\n".join(lines) + "\n"

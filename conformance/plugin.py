@@ -20,14 +20,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for option in OPTIONS:
         if "pytest" not in option.doors:
             continue
-        group.addoption(
-            option.flag_for_pytest,
-            dest=option.ini,
-            action="append" if option.repeatable else "store",
-            metavar=option.metavar,
-            default=None,
-            help=option.full_help.replace("%", "%%"),
-        )
+        how: dict[str, Any] = {"action": "store_const", "const": True}
+        if not option.is_flag:
+            how = {"action": "append" if option.repeatable else "store", "metavar": option.metavar}
+        description = option.full_help.replace("%", "%%")
+        group.addoption(option.flag_for_pytest, dest=option.ini, default=None, help=description, **how)
         parser.addini(option.ini, option.full_help, type=option.ini_type, default=[] if option.repeatable else None)
 
 

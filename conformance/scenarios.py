@@ -173,18 +173,27 @@ def find(name: str, source: str = "map") -> Scenario:
     return _BY_NAME[name]
 
 
-def select(names: Sequence[str], patterns: Sequence[str], what: str) -> list[str]:
+def select(names: Sequence[str], patterns: Sequence[str], what: str, without: Sequence[str] = ()) -> list[str]:
     """The names that match any of the globs, in their own order; all of them where there is no glob.
 
+    Args:
+        without: globs of names to leave out.
+
     Raises:
-        UserError: a glob that matches nothing; names the nearest.
+        UserError: a glob that matches nothing (names the nearest), or nothing is left.
     """
-    if not patterns:
-        return list(names)
-    for pattern in patterns:
+    for pattern in [*patterns, *without]:
         if not fnmatch.filter(names, pattern):
             raise UserError(unknown(what, pattern, names))
-    return [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
+    chosen = [name for name in names if not patterns or _matches(name, patterns)]
+    left = [name for name in chosen if not _matches(name, without)]
+    if not left:
+        raise UserError(f"no {what} is left: the globs to leave out ({', '.join(without)}) match all that were selected")
+    return left
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def names(source: str | None = None) -> list[str]:

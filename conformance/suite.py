@@ -175,7 +175,7 @@ class Suite:
 
     def _shapes(self) -> tuple[list[str], list[Topology]]:
         """The scenarios and topologies that the options select; refuses names that match nothing."""
-        names = scenarios.select(scenarios.names(), self.options.scenarios, "scenario")
+        names = scenarios.select(scenarios.names(), self.options.scenarios, "scenario", self.options.not_scenarios)
         self._selected_checks()
         return names, topologies(self.options.workers, self.options.ranks, self.options.start_methods)
 
@@ -456,7 +456,7 @@ class Suite:
                 self._shared.tell(course.result)
 
     def _selected_checks(self) -> set[str]:
-        return set(scenarios.select(list(checks.registry()), self.options.checks, "check"))
+        return set(scenarios.select(list(checks.registry()), self.options.checks, "check", self.options.not_checks))
 
     def _result(self, course: Course) -> TrialResult:
         history, _ = course.runs[0]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from badbatch.conformance import topologies
+from badbatch.conformance import scenarios, topologies
 from badbatch.conformance.options import BY_NAME, OPTIONS, START_METHODS, Options, documentation, to_options
 from badbatch.harness.errors import UserError
 
@@ -42,6 +42,17 @@ def test_copied_facts_agree() -> None:
     assert Options().ranks == topologies.DEFAULT_RANKS
 
 
+def test_what_is_left_out() -> None:
+    """A glob to leave out wins over one that selects; one that matches nothing, or that leaves nothing, is refused."""
+    names = ["one-bad", "one-good", "nan"]
+    assert scenarios.select(names, ["one-*"], "scenario", ["*-bad"]) == ["one-good"]
+    assert scenarios.select(names, [], "scenario", ["nan"]) == ["one-bad", "one-good"]
+    with pytest.raises(UserError, match="unknown scenario 'nam'; did you mean 'nan'"):
+        scenarios.select(names, [], "scenario", ["nam"])
+    with pytest.raises(UserError, match=r"no scenario is left: the globs to leave out \(n\*\) match all"):
+        scenarios.select(names, ["nan"], "scenario", ["n*"])
+
+
 def test_all_values() -> None:
     """Every option of the suite is converted from the text that a user types."""
     found = to_options(
@@ -51,7 +62,9 @@ def test_all_values() -> None:
             "samples": "80",
             "batch-size": "8",
             "scenario": ["one-*", "nan"],
+            "not-scenario": ["one-bad"],
             "check": ("no-*",),
+            "not-check": ["no-leftovers"],
             "timeout": "0.5",
             "deadline": "12",
             "start-method": "spawn,default,spawn",
@@ -69,7 +82,9 @@ def test_all_values() -> None:
         samples=80,
         batch_size=8,
         scenarios=("one-*", "nan"),
+        not_scenarios=("one-bad",),
         checks=("no-*",),
+        not_checks=("no-leftovers",),
         timeout=0.5,
         deadline=12.0,
         start_methods=("spawn", None),
