@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from badbatch.conformance.verdict import Mark, judge
+from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults.raises import Raise
-from badbatch.harness.history import Ended, History
-from badbatch.harness.job import Contract
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.recorder import RECORD, Content, Kind, Where
-from badbatch.harness.spec import Topology, TrialSpec
+from badbatch.harness.trial.event_log import RECORD, Content, Kind, Where
+from badbatch.harness.trial.history import Ended, History
+from badbatch.harness.trial.spec import Topology, TrialSpec
 
 from .measure import Figure, quickest
 

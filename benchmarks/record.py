@@ -6,10 +6,10 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from badbatch.harness.batch import BatchReader
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.recorder import Kind, Recorder
-from badbatch.harness.sources import FaultyMap, Numbers, Reader
+from badbatch.harness.sources.memory import FaultyMap, Numbers, Reader
+from badbatch.harness.trial.batch import BatchReader
+from badbatch.harness.trial.event_log import Kind, Recorder
 from torch.utils.data import DataLoader
 
 from .measure import Figure, quickest

@@ -7,11 +7,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from badbatch.conformance.options import Options
-from badbatch.conformance.suite import Suite
+from badbatch.conformance.commands.options import Options
+from badbatch.conformance.engine.suite import Suite
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.spec import Topology, TrialSpec
-from badbatch.harness.supervisor import Isolation, Supervisor
+from badbatch.harness.processes.supervisor import Isolation, Supervisor
+from badbatch.harness.trial.spec import Topology, TrialSpec
 
 from .measure import Figure, seconds
 

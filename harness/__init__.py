@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .history import History
-    from .job import Contract, Job, loader
+    from .contract.job import Contract, Job, loader
     from .plan import FaultPlan
+    from .trial.history import History
 
 __all__ = ["Contract", "FaultPlan", "History", "Job", "loader"]
 
-_HOME = {"Contract": "job", "Job": "job", "loader": "job", "FaultPlan": "plan", "History": "history"}
+_HOME = {"Contract": "contract.job", "Job": "contract.job", "loader": "contract.job", "FaultPlan": "plan", "History": "trial.history"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,10 @@
-"""The error tree: what the user can mend, what the loader under test broke, and the rest, which is ours."""
+"""The error tree: what the user can fix, what the loader under test broke, and the rest, which is ours."""
 
 from __future__ import annotations
 
 
 class BadbatchError(Exception):
-    """Base of the errors that badbatch raises on purpose; the message is one line and says how to mend it."""
+    """Base of the errors that badbatch raises on purpose; the message is one line and says how to fix it."""
 
 
 class UserError(BadbatchError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from badbatch.conformance.diagnosis import Diagnosis
+from badbatch.conformance.diagnoses.diagnosis import Diagnosis
+from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.report.model import Report, TrialResult
-from badbatch.conformance.verdict import Mark, Verdict
-from badbatch.harness.job import Contract
+from badbatch.harness.contract.job import Contract
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.spec import Topology, TrialSpec
+from badbatch.harness.trial.spec import Topology, TrialSpec
 
 LOADER = "mypkg.data:make"
 ALONE, WORKERS, RANKS = Topology(0, 1), Topology(2, 1), Topology(2, 2)

@@ -13,12 +13,12 @@ from typing import Any
 
 import psutil
 import pytest
-from badbatch.harness.family import descendants
-from badbatch.harness.history import History
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.recorder import Content, Kind, Where
-from badbatch.harness.spec import Topology, TrialSpec
-from badbatch.harness.supervisor import Supervisor
+from badbatch.harness.processes.process_tree import descendants
+from badbatch.harness.processes.supervisor import Supervisor
+from badbatch.harness.trial.event_log import Content, Kind, Where
+from badbatch.harness.trial.history import History
+from badbatch.harness.trial.spec import Topology, TrialSpec
 
 ON_STAGE = [
     pytest.mark.usefixtures("nothing_is_left"),
@@ -111,7 +111,7 @@ def nothing_is_left(supervisor: Supervisor, temporary: Path, histories: list[His
     yield
     wait_until(lambda: not set(descendants()) - processes, "the processes of this test have gone")
     assert supervisor._process is not None
-    assert supervisor._process.poll() is None, "the warm process has died"
+    assert supervisor._process.poll() is None, "the zygote has died"
     assert not open_descriptors() - descriptors
     assert [] == os.listdir(temporary)
     pids = {int(pid) for history in histories for pid in history.events["pid"]}
@@ -162,7 +162,7 @@ class Trial:
         """The process in which a fault took hold."""
         return int(History.load(self.folder).of(Kind.FAULT)[0]["pid"])
 
-    def warden(self) -> int:
+    def trial_supervisor(self) -> int:
         """The process that watches it."""
         return psutil.Process(self.rank()).ppid()
 

@@ -8,25 +8,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from badbatch.conformance import disk_scenarios, scenarios
 from badbatch.conformance.checks import registry as checks
-from badbatch.conformance.diagnosis import DIAGNOSES
-from badbatch.conformance.verdict import CONSEQUENCES
+from badbatch.conformance.diagnoses.diagnosis import DIAGNOSES
+from badbatch.conformance.judging.verdict import CONSEQUENCES
+from badbatch.conformance.scenarios import disk as disk_scenarios
+from badbatch.conformance.scenarios import memory
+from badbatch.conformance.scenarios.base import Scenario
 from badbatch.harness.faults import registry as faults
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted([*ROOT.glob("harness/**/*.py"), *ROOT.glob("conformance/**/*.py")])
-OUTSIDE = ("harness/planted/sitecustomize.py",)  # run by any interpreter that a loader starts, as no part of the package
+OUTSIDE = ("harness/instrumentation/sitecustomize.py",)  # run by any interpreter that a loader starts, as no part of the package
 NOWHERE_ELSE = {"utils", "util", "common", "helpers", "helper", "misc", "tools"}
-JUDGES = ("conformance/checks/", "conformance/diagnoses/", "conformance/expectation.py", "conformance/ledger.py",
-          "conformance/diagnosis.py")
+JUDGES = ("conformance/checks/", "conformance/diagnoses/", "conformance/judging/expectation.py", "conformance/judging/ledger.py",
+          "conformance/diagnoses/diagnosis.py")
 IMPURE = {"os", "time", "random", "subprocess", "multiprocessing", "threading", "socket", "signal", "shutil", "tempfile", "datetime",
           "torch", "psutil"}
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def name_of(path: Path) -> str:
-    """A module's path as this file writes it: ``harness/spec.py``."""
+    """A module's path as this file writes it: ``harness/trial/spec.py``."""
     return path.relative_to(ROOT).as_posix()
 
 
@@ -66,7 +68,7 @@ def test_what_judges_is_pure(path: Path) -> None:
 def test_the_two_lists_above_are_not_empty() -> None:
     """The walk finds the modules that it is about."""
     names = {name_of(path) for path in MODULES}
-    assert {"harness/trial.py", "conformance/ledger.py", "conformance/checks/arrival.py"} <= names
+    assert {"harness/trial/consumer.py", "conformance/judging/ledger.py", "conformance/checks/arrival.py"} <= names
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -87,8 +89,8 @@ def test_every_check_says_what_it_is_for(check: object) -> None:
     assert check.function.__doc__  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("scenario", [*scenarios.SCENARIOS, *disk_scenarios.SCENARIOS], ids=lambda scenario: scenario.name)
-def test_every_scenario_says_why_a_user_meets_it(scenario: scenarios.Scenario) -> None:
+@pytest.mark.parametrize("scenario", [*memory.SCENARIOS, *disk_scenarios.SCENARIOS], ids=lambda scenario: scenario.name)
+def test_every_scenario_says_why_a_user_meets_it(scenario: Scenario) -> None:
     """A scenario has a readable name and one sentence or two on why a user meets it."""
     assert KEBAB.fullmatch(scenario.name)
     assert scenario.why.endswith(".")
@@ -97,15 +99,15 @@ def test_every_scenario_says_why_a_user_meets_it(scenario: scenarios.Scenario) -
 
 def test_scenarios_have_names_of_their_own() -> None:
     """No two scenarios in memory share a name, and no two on disk."""
-    for table in (scenarios.SCENARIOS, disk_scenarios.SCENARIOS):
+    for table in (memory.SCENARIOS, disk_scenarios.SCENARIOS):
         assert len({scenario.name for scenario in table}) == len(table)
 
 
 @pytest.mark.parametrize("entry", DIAGNOSES, ids=lambda entry: entry.id)
 def test_every_diagnosis_says_the_cause_and_the_mend(entry: object) -> None:
-    """A diagnosis has a readable id, one sentence on the cause and one on the mend."""
+    """A diagnosis has a readable id, one sentence on the cause and one on the fix."""
     assert KEBAB.fullmatch(entry.id)  # type: ignore[attr-defined]
-    for field in ("cause", "mend"):
+    for field in ("cause", "fix"):
         sentence = getattr(entry, field)
         assert sentence[0].isupper() or sentence.startswith(("job.", "len()", "drop_last")), field
         assert sentence.endswith("."), field

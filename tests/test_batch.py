@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 from badbatch.harness import identity
-from badbatch.harness.batch import BatchReader, UnreadableBatch
 from badbatch.harness.faults import Read
 from badbatch.harness.faults.empty_tensor import EmptyTensor
 from badbatch.harness.faults.nan import Nan
 from badbatch.harness.faults.null_field import NullField
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.recorder import Content
+from badbatch.harness.trial.batch import BatchReader, UnreadableBatch
+from badbatch.harness.trial.event_log import Content
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import torch
-from badbatch.harness.calling import Built, Target, build, describe, resolve
+from badbatch.harness.contract.calling import Built, Target, build, describe, resolve
+from badbatch.harness.contract.job import Contract, Job, loader
 from badbatch.harness.errors import LoaderError
-from badbatch.harness.job import Contract, Job, loader
-from badbatch.harness.sources import Numbers
+from badbatch.harness.sources.memory import Numbers
 from torch.utils.data import DataLoader, DistributedSampler
 
 _NAMES = (f"loaders_of_a_user_{number}" for number in itertools.count())

@@ -17,8 +17,8 @@ from badbatch.harness.faults.slow import Slow
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
-from badbatch.harness.spec import Stored
-from told import MARKS, RAISES, REFILLS, SKIPS, STOPS, SUBSTITUTES, broken, told
+from badbatch.harness.trial.spec import Stored
+from history_dsl import MARKS, RAISES, REFILLS, SKIPS, STOPS, SUBSTITUTES, broken, history_of
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")
 _DROPS = dataclasses.replace(RAISES, tail="drop")
@@ -204,13 +204,13 @@ def _named(cases: list[tuple[str, str, dict[str, Any]]]) -> list[Any]:
 @pytest.mark.parametrize(("check", "story", "trial"), _named(KEPT))
 def test_a_story_that_keeps_the_promise_passes(check: str, story: str, trial: dict[str, Any]) -> None:
     """A check finds nothing in a history that keeps its promise."""
-    assert broken(check, told(story, **trial)) == []
+    assert broken(check, history_of(story, **trial)) == []
 
 
 @pytest.mark.parametrize(("check", "story", "trial"), _named(BROKEN))
 def test_a_story_that_breaks_the_promise_fails(check: str, story: str, trial: dict[str, Any]) -> None:
     """A check finds a violation, with words for both sides of it, in a history that breaks its promise."""
-    found = broken(check, told(story, **trial))
+    found = broken(check, history_of(story, **trial))
     assert found
     assert all(violation.promised and violation.happened for violation in found)
 
@@ -226,18 +226,18 @@ def test_the_stories_of_a_check_exercise_it(check: str) -> None:
     """Each broken story is one that the suite would put to the check."""
     for name, story, trial in BROKEN:
         if name == check:
-            assert registry()[check].exercised(told(story, **trial).spec), story
+            assert registry()[check].exercised(history_of(story, **trial).spec), story
 
 
 def test_lost_samples_are_named_with_their_share() -> None:
     """A loss says which samples, and in whose share they were."""
-    (violation,) = broken("no-lost-batches", told("w0:read0-3 w1:read4-7 0-3 w0:read8-11 8-11 end", workers=2))
+    (violation,) = broken("no-lost-batches", history_of("w0:read0-3 w1:read4-7 0-3 w0:read8-11 8-11 end", workers=2))
     assert violation.lost == (4, 5, 6, 7)
     assert violation.share == "all in worker 1's share"
 
 
 def test_a_stop_iteration_cannot_be_kept_as_an_error() -> None:
     """A StopIteration may come out as another error, since it cannot leave next() as itself."""
-    history = told("0-3 fault5 raise:RuntimeError:generator_raised_StopIteration 8-11 end", plan={5: RaiseStopIteration()})
+    history = history_of("0-3 fault5 raise:RuntimeError:generator_raised_StopIteration 8-11 end", plan={5: RaiseStopIteration()})
     history.texts[100, 1]["type"] = "builtins.StopIteration"  # type: ignore[index]
     assert broken("error-kept", history) == []

@@ -14,15 +14,15 @@ from pathlib import Path
 import click
 import psutil
 import pytest
-from badbatch.conformance import cli, explain
-from badbatch.conformance.exit_codes import ExitCode
-from badbatch.conformance.progress import Progress
+from badbatch.conformance.commands import cli, explain
+from badbatch.conformance.commands.exit_codes import ExitCode
+from badbatch.conformance.commands.progress import Progress
 from badbatch.conformance.report import jsonfile
 from badbatch.harness.errors import HarnessError
 from badbatch.harness.faults.raises import Raise
-from badbatch.harness.history import History
+from badbatch.harness.trial.history import History
 from example_report import report
-from told import told
+from history_dsl import history_of
 
 COMMAND = [sys.executable, "-m", "badbatch.conformance"]
 LOADER = "torch.utils.data:DataLoader"
@@ -44,12 +44,12 @@ def saved(history: History, folder: Path) -> Path:
 
 def broken_trial(folder: Path) -> Path:
     """A trial that lost a batch whose sample was not damaged."""
-    return saved(told("0-3 fault5 raise end", plan={5: Raise()}), folder)
+    return saved(history_of("0-3 fault5 raise end", plan={5: Raise()}), folder)
 
 
 def kept_trial(folder: Path) -> Path:
     """A trial that kept every promise."""
-    return saved(told("0-3 4-7 8-11 end"), folder)
+    return saved(history_of("0-3 4-7 8-11 end"), folder)
 
 
 def run(*arguments: str) -> int:
@@ -76,7 +76,7 @@ def process(*arguments: str, cwd: Path, timeout: float = 90) -> subprocess.Compl
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     """The help is there without torch, numpy, rich or jinja2."""
     code = (
-        "import sys\nfrom badbatch.conformance import cli\n"
+        "import sys\nfrom badbatch.conformance.commands import cli\n"
         f"code = cli._run({arguments!r})\n"
         "heavy = {'torch', 'numpy', 'rich', 'jinja2', 'psutil', 'PIL', 'pyarrow'} & set(sys.modules)\n"
         "sys.exit(repr(heavy) if heavy else code)"
@@ -149,7 +149,7 @@ def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
 def test_usage_errors(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the user can mend is told on standard error, without a traceback, with exit code 2."""
+    """What the user can fix is told on standard error, without a traceback, with exit code 2."""
     monkeypatch.chdir(tmp_path)
     assert run(*arguments) == ExitCode.USAGE
     out, err = capsys.readouterr()
@@ -201,14 +201,14 @@ def test_judge_what_was_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
     """A trial that has no record is not judged."""
     folder = tmp_path / "trial"
     folder.mkdir()
-    told("0-3 end").spec.write(folder / "trial.json")
+    history_of("0-3 end").spec.write(folder / "trial.json")
     assert run("judge", str(folder)) == ExitCode.USAGE
     assert "has not been run" in capsys.readouterr().err
 
 
 def test_judge_shows_the_evidence_of_a_stall(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a trial that was cut short, the record's evidence and the last of its output are printed."""
-    folder = saved(told("0-3 ask stalled"), tmp_path / "trial")
+    folder = saved(history_of("0-3 ask stalled"), tmp_path / "trial")
     (folder / "output-0.txt").write_text("loading\n    deeper\x1b[2J\n")
     evidence = {"pid": 7, "ppid": 1, "state": "sleeping", "name": "worker", "waits_in": "futex_wait"}
     ended = json.loads((folder / "ended.json").read_text()) | {"evidence": [evidence]}
@@ -271,7 +271,7 @@ def test_interrupt(tmp_path: Path) -> None:
     )
     family: list[psutil.Process] = []
     deadline = time.monotonic() + 60
-    while len(family) < 3 and time.monotonic() < deadline:  # the warm process, a warden, and a rank at least
+    while len(family) < 3 and time.monotonic() < deadline:  # the zygote, a trial supervisor, and a rank at least
         family = psutil.Process(running.pid).children(recursive=True)
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
@@ -288,8 +288,8 @@ def test_interrupt(tmp_path: Path) -> None:
 def test_our_own_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure of the harness, expected or not, is exit code 4; nothing of it is taken for the loader's."""
     folder = kept_trial(tmp_path / "trial")
-    expected, unforeseen = HarnessError("the warm process is gone"), KeyError("k")
-    for error, said in ((expected, "badbatch: the warm process is gone"), (unforeseen, "a fault of badbatch itself")):
+    expected, unforeseen = HarnessError("the zygote is gone"), KeyError("k")
+    for error, said in ((expected, "badbatch: the zygote is gone"), (unforeseen, "a fault of badbatch itself")):
 
         def fail(path: Path, error: Exception = error) -> History:
             raise error

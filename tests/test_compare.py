@@ -8,15 +8,15 @@ import json
 from pathlib import Path
 
 import pytest
-from badbatch.conformance.compare import Cell, Comparison, compare, gather, is_report
-from badbatch.conformance.exit_codes import ExitCode
-from badbatch.conformance.options import Options
+from badbatch.conformance.commands.compare import Cell, Comparison, compare, gather, is_report
+from badbatch.conformance.commands.exit_codes import ExitCode
+from badbatch.conformance.commands.options import Options
+from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.report import comparison, jsonfile
 from badbatch.conformance.report.digest import Column
 from badbatch.conformance.report.model import Report
-from badbatch.conformance.verdict import Mark
 from badbatch.harness.errors import UserError
-from badbatch.harness.spec import Topology
+from badbatch.harness.trial.spec import Topology
 from example_report import ALONE, LOADER, WORKERS, report, trial, verdict
 
 HERE = Path(__file__).parent

@@ -82,7 +82,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_wrong_input_is_one_line_and_exit_code_2(what: str, tmp_path: Path) -> None:
-    """Each mistake is answered by one line that says how to mend it, and nothing is made."""
+    """Each mistake is answered by one line that says how to fix it, and nothing is made."""
     options, words = WRONG[what]
     target = "nonsense://x/y" if words is None else tmp_path / "wrong"
     done = run("make", target, *options)

@@ -32,7 +32,7 @@ from badbatch.harness.corpus.stamp import Stamp, can_stamp, encode_jpeg
 from badbatch.harness.corpus.studio import studio
 from badbatch.harness.corpus.truth import judge
 from badbatch.harness.faults import from_json
-from badbatch.harness.marks import draw_mark, read_mark
+from badbatch.harness.identity.marks import draw_mark, read_mark
 from PIL import Image, ImageFile, ImageOps
 
 FAULTS = {name: cls for name, cls in disk_faults("imagefolder").items() if not cls.by_name}

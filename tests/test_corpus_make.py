@@ -226,7 +226,7 @@ def die(number: int) -> int:
 
 def fail(number: int) -> int:
     """A task that fails."""
-    raise (UserError("mend me") if number == 2 else ZeroDivisionError("ours")) if number > 1 else KeyError(number)
+    raise (UserError("fix me") if number == 2 else ZeroDivisionError("ours")) if number > 1 else KeyError(number)
 
 
 def test_results_come_in_order_and_tasks_are_taken_lazily() -> None:
@@ -252,7 +252,7 @@ def test_a_process_that_dies_is_no_hang() -> None:
 
 def test_an_error_in_a_process_is_the_callers() -> None:
     """What a task raises arrives: the user's errors as they are, ours with their traceback."""
-    with pytest.raises(UserError, match="mend me"):
+    with pytest.raises(UserError, match="fix me"):
         list(ordered(fail, [2], 2))
     with pytest.raises(HarnessError, match="KeyError"):
         list(ordered(fail, [0], 2))

@@ -6,11 +6,11 @@ import dataclasses
 from typing import Any
 
 import pytest
-from badbatch.conformance import diagnosis
 from badbatch.conformance.checks import registry as checks
-from badbatch.conformance.diagnosis import DIAGNOSES, Diagnosis
-from badbatch.conformance.expectation import expect
-from badbatch.conformance.ledger import account
+from badbatch.conformance.diagnoses import diagnosis
+from badbatch.conformance.diagnoses.diagnosis import DIAGNOSES, Diagnosis
+from badbatch.conformance.judging.expectation import expect
+from badbatch.conformance.judging.ledger import account
 from badbatch.harness.corpus.base import DiskFault
 from badbatch.harness.corpus.damage.lines.cut_line import CutLine
 from badbatch.harness.corpus.damage.pictures.html_page import HtmlPage
@@ -24,8 +24,8 @@ from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
-from badbatch.harness.spec import Stored
-from told import RAISES, SKIPS, SUBSTITUTES, broken, diagnosed, told
+from badbatch.harness.trial.spec import Stored
+from history_dsl import RAISES, SKIPS, SUBSTITUTES, broken, diagnosed, history_of
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")
 _SKIPS = dataclasses.replace(SKIPS, tail="exact")
@@ -254,7 +254,7 @@ def _named(cases: list[tuple[str, str, str, dict[str, Any]]]) -> list[Any]:
 @pytest.mark.parametrize(("name", "check", "story", "trial"), _named(STORIES))
 def test_a_pattern_is_named(name: str, check: str, story: str, trial: dict[str, Any]) -> None:
     """A failure that shows the pattern of a diagnosis gets that one, and no other."""
-    history = told(story, **trial)
+    history = history_of(story, **trial)
     assert broken(check, history)
     assert diagnosed(check, history) == name
 
@@ -263,7 +263,7 @@ def test_a_pattern_is_named(name: str, check: str, story: str, trial: dict[str, 
 def test_a_near_miss_is_not_taken_for_the_pattern(name: str, check: str, story: str, trial: dict[str, Any]) -> None:
     """A history that only looks like a diagnosis does not get it."""
     assert check in diagnosis.find(name).explains
-    assert diagnosed(check, told(story, **trial)) != name
+    assert diagnosed(check, history_of(story, **trial)) != name
 
 
 @pytest.mark.parametrize("stories", [STORIES, NEAR_MISSES], ids=["fits", "near miss"])
@@ -284,14 +284,14 @@ def test_every_diagnosis_has_a_story_of_either_kind(stories: list[tuple[str, str
 )
 def test_where_no_pattern_fits_nothing_is_said(check: str, story: str, trial: dict[str, Any]) -> None:
     """A failure without a pattern gets no diagnosis."""
-    history = told(story, **trial)
+    history = history_of(story, **trial)
     assert broken(check, history)
     assert diagnosed(check, history) is None
 
 
 def test_the_text_says_the_cause_with_numbers_and_the_mend() -> None:
     """The text names who, where and how much, then what to do."""
-    history = told(
+    history = history_of(
         "w0:read0-3 0-3 w1:read4 w1:fault5 raise w0:read8-11 8-11 end", samples=24, workers=2, plan={5: Raise()}
     )
     expected = expect(history.spec)

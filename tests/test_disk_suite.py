@@ -16,14 +16,15 @@ for _needed in ("PIL", "faker", "pyarrow"):
     pytest.importorskip(_needed)
 
 import trials
-from badbatch.conformance import disk_scenarios, scenarios
-from badbatch.conformance.corpora import Corpora, restored
-from badbatch.conformance.expectation import Owed, expect
-from badbatch.conformance.ledger import Fate
-from badbatch.conformance.options import Options
-from badbatch.conformance.single import judge_folder, replay
-from badbatch.conformance.suite import Suite
-from badbatch.conformance.verdict import Mark, judge
+from badbatch.conformance import scenarios
+from badbatch.conformance.commands.options import Options
+from badbatch.conformance.engine.corpora import Corpora, restored
+from badbatch.conformance.engine.single import judge_folder, replay
+from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.judging.expectation import Owed, expect
+from badbatch.conformance.judging.ledger import Fate
+from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.scenarios import disk as disk_scenarios
 from badbatch.harness.corpus.base import KINDS, State
 from badbatch.harness.corpus.damage import disk_faults
 from badbatch.harness.corpus.damage.lines.cut_file import CutFile
@@ -32,9 +33,9 @@ from badbatch.harness.corpus.damage.paths.hanging_pipe import HangingPipe
 from badbatch.harness.corpus.damage.paths.missing_file import MissingFile
 from badbatch.harness.corpus.facts import recipe_of
 from badbatch.harness.errors import UserError
-from badbatch.harness.recorder import Kind
-from badbatch.harness.spec import Stored, Topology, TrialSpec
-from told import RAISES, SKIPS, broken, ledger_of, told
+from badbatch.harness.trial.event_log import Kind
+from badbatch.harness.trial.spec import Stored, Topology, TrialSpec
+from history_dsl import RAISES, SKIPS, broken, history_of, ledger_of
 
 LINES = "fixtures.loaders.disk:lines"
 TWO_FILES = (("a.jsonl", 0, 6), ("b.jsonl", 6, 6))
@@ -133,8 +134,8 @@ def test_a_question_is_read_by_a_fresh_interpreter(corpora: Corpora, tmp_path: P
     question(corpora, "damage-cut", "imagefolder").write(tmp_path / "trial.json")
     code = f"""
 from pathlib import Path
-from badbatch.conformance.expectation import expect
-from badbatch.harness.spec import TrialSpec
+from badbatch.conformance.judging.expectation import expect
+from badbatch.harness.trial.spec import TrialSpec
 print(int(expect(TrialSpec.read(Path({str(tmp_path / "trial.json")!r}))).damaged.sum()))
 """
     import subprocess
@@ -177,7 +178,7 @@ def test_each_state_owes_its_own() -> None:
     """Good, odd and slow samples must arrive, damaged ones not, contested ones may, and of missing ones nobody need know."""
     names = [state.value for state in State] + ["odd"]
     plan = {sample: HangingPipe() if name == "hangs" else CutLine() for sample, name in enumerate(names)}
-    spec = told("0-3 end", **stored(plan, dict(enumerate(names)))).spec
+    spec = history_of("0-3 end", **stored(plan, dict(enumerate(names)))).spec
     owed = dict(zip(names, expect(spec).owed.tolist()))
     assert owed == {
         "good": Owed.GOOD, "odd": Owed.GOOD, "slow": Owed.GOOD, "damaged": Owed.DAMAGED, "hangs": Owed.DAMAGED,
@@ -196,7 +197,7 @@ JOINED_STATES = {2: "damaged", 3: "damaged"}
 def test_what_one_fault_cost_is_one_unit() -> None:
     """Samples of a broken file, and lines that ran into each other, can only be told together; others each by itself."""
     plan = {**CUT, **JOINED, 6: CutLine(keep=0.4)}
-    spec = told("0-3 end", **stored(plan, {**JOINED_STATES, 6: "damaged", **CUT_STATES})).spec
+    spec = history_of("0-3 end", **stored(plan, {**JOINED_STATES, 6: "damaged", **CUT_STATES})).spec
     assert expect(spec).unit.tolist() == [0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 9, 9]
 
 
@@ -212,7 +213,7 @@ def test_what_one_fault_cost_is_one_unit() -> None:
 )
 def test_a_broken_file_may_be_reported_once_or_for_each_sample(story: str) -> None:
     """By the id of its first sample, by -1 where the loader cannot tell which, by a count, or sample by sample."""
-    history = told(story, **stored(CUT, CUT_STATES, contract=SKIPS))
+    history = history_of(story, **stored(CUT, CUT_STATES, contract=SKIPS))
     for check in ("exact-skip-count", "no-lost-batches", "contract-kept", "loss-factor"):
         assert broken(check, history) == []
     assert set(ledger_of(history).first.fate[9:].tolist()) <= {Fate.SKIPPED}
@@ -221,26 +222,26 @@ def test_a_broken_file_may_be_reported_once_or_for_each_sample(story: str) -> No
 @pytest.mark.parametrize("story", ["0-3 4-7 8 end", "0-3 4-7 8 end skipped0", "0-3 4-7 8 end skipped4", "0-3 4-7 8 skip3 end"])
 def test_a_broken_file_must_be_reported(story: str) -> None:
     """Silence about it, a count beyond its samples, and another sample's name are wrong."""
-    assert broken("exact-skip-count", told(story, **stored(CUT, CUT_STATES, contract=SKIPS)))
+    assert broken("exact-skip-count", history_of(story, **stored(CUT, CUT_STATES, contract=SKIPS)))
 
 
 def test_nobody_need_know_of_what_is_gone() -> None:
     """A missing file may go unmentioned, be reported, or be raised; but it cannot arrive."""
     gone: dict[str, Any] = stored({7: MissingFile()}, {7: "missing"}, contract=SKIPS)
     for story in ("0-3 4,5,6,8 9-11 end", "0-3 4,5,6,8 9-11 skip7 end", "0-3 4,5,6,8 9-11 end skipped1"):
-        history = told(story, **gone)
+        history = history_of(story, **gone)
         for check in ("exact-skip-count", "no-lost-batches", "contract-kept", "content-intact"):
             assert broken(check, history) == [], story
-    assert broken("contract-kept", told("0-3 raise 8-11 end", **{**gone, "contract": RAISES})) == []
-    assert broken("content-intact", told("0-3 4-7 8-11 end", **gone))
+    assert broken("contract-kept", history_of("0-3 raise 8-11 end", **{**gone, "contract": RAISES})) == []
+    assert broken("content-intact", history_of("0-3 4-7 8-11 end", **gone))
 
 
 def test_padding_counts_what_the_loader_finds() -> None:
     """Ranks may be made equal by a repetition that the missing file makes necessary."""
     gone: dict[str, Any] = stored({7: MissingFile()}, {7: "missing"}, ranks=2, batch=6)
     story = "r0: 0,1,2,3,4,5 end r1: 6,8,9,10,11,0 end"
-    assert broken("no-duplicates", told(story, **gone)) == []
-    assert broken("no-duplicates", told("r0: 0,1,2,3,4,5 end r1: 6,8,9,10,11,0,1 end", **gone))
+    assert broken("no-duplicates", history_of(story, **gone)) == []
+    assert broken("no-duplicates", history_of("r0: 0,1,2,3,4,5 end r1: 6,8,9,10,11,0,1 end", **gone))
 
 
 def test_contested_samples_must_be_one_of_the_two() -> None:
@@ -248,18 +249,18 @@ def test_contested_samples_must_be_one_of_the_two() -> None:
     contested: dict[str, Any] = stored({7: CutLine()}, {7: "contested"}, contract=SKIPS)
     for story in ("0-3 4-7 8-11 end", "0-3 4,5,6,7~ 8-11 end", "0-3 4,5,6,8 9-11 skip7 end"):
         for check in ("content-intact", "exact-skip-count", "no-lost-batches", "contract-kept"):
-            assert broken(check, told(story, **contested)) == [], story
-    (violation,) = broken("no-lost-batches", told("0-3 4,5,6,8 9-11 end", **contested))
+            assert broken(check, history_of(story, **contested)) == [], story
+    (violation,) = broken("no-lost-batches", history_of("0-3 4,5,6,8 9-11 end", **contested))
     assert "some decoder finds good" in violation.happened
 
 
 def test_a_promised_blast_radius_covers_the_file() -> None:
     """What the contract gives up with a damaged sample is collateral, in that file and in no other."""
     promised = dataclasses.replace(SKIPS, blast_radius="shard")
-    history = told("0-3 4,5,6 skip7 end", **stored({7: CutLine()}, {7: "damaged"}, contract=promised))
+    history = history_of("0-3 4,5,6 skip7 end", **stored({7: CutLine()}, {7: "damaged"}, contract=promised))
     assert broken("no-lost-batches", history) == []
     assert ledger_of(history).first.having(Fate.COLLATERAL).tolist() == [8, 9, 10, 11]
-    beyond = told("0-3 4,6 skip7 end", **stored({7: CutLine()}, {7: "damaged"}, contract=promised))
+    beyond = history_of("0-3 4,6 skip7 end", **stored({7: CutLine()}, {7: "damaged"}, contract=promised))
     assert [violation.lost for violation in broken("no-lost-batches", beyond)] == [(5,)]
 
 
@@ -274,50 +275,50 @@ def test_a_loss_is_told_with_its_width() -> None:
         "0,1 2,3 4,5 6 end": "the rest of b.jsonl",
     }
     for story, width in widths.items():
-        (violation,) = broken("loss-factor", told(story, **bad))
+        (violation,) = broken("loss-factor", history_of(story, **bad))
         assert violation.happened.endswith(width), story
         assert violation.witnesses == (7,)
-    (violation,) = broken("loss-factor", told("0,1 2,3 4,5 9,10 11 end", **{**grouped, "batch": 1}))
+    (violation,) = broken("loss-factor", history_of("0,1 2,3 4,5 9,10 11 end", **{**grouped, "batch": 1}))
     assert violation.happened.endswith("its row group in b.jsonl")
 
 
 def test_what_a_loader_does_not_use_may_be_damaged() -> None:
     """A damaged sample may come with its own content in all fields that others have; without one of them it may not."""
     bad: dict[str, Any] = stored({7: CutLine()}, {7: "damaged"}, contract=SKIPS)
-    assert broken("content-intact", told("0-3 4-7 8-11 end", **bad)) == []
-    assert broken("content-intact", told("0-3 4-6,7^ 8-11 end", **bad))
-    assert broken("content-intact", told("0-3 4-6,7~ 8-11 end", **bad))
+    assert broken("content-intact", history_of("0-3 4-7 8-11 end", **bad)) == []
+    assert broken("content-intact", history_of("0-3 4-6,7^ 8-11 end", **bad))
+    assert broken("content-intact", history_of("0-3 4-6,7~ 8-11 end", **bad))
 
 
 def test_an_error_for_a_damaged_batch_costs_no_good_sample() -> None:
     """A loader that skips may raise where a whole batch is damaged; what was good beside it is lost all the same."""
     four = {sample: CutLine() for sample in (4, 5, 6, 7)}
     bad: dict[str, Any] = stored(four, dict.fromkeys(four, "damaged"), contract=SKIPS)
-    assert broken("no-lost-batches", told("0-3 raise 8-11 end", **bad)) == []
-    (violation,) = broken("no-lost-batches", told("0-3 raise skip4-7 end", **bad))
+    assert broken("no-lost-batches", history_of("0-3 raise 8-11 end", **bad)) == []
+    (violation,) = broken("no-lost-batches", history_of("0-3 raise skip4-7 end", **bad))
     assert violation.lost == (8, 9, 10, 11)
 
 
 def test_a_picture_in_which_nothing_can_be_read_is_the_contested_one() -> None:
     """What decoders disagree on may come without its mark; one more such picture was never in the source."""
     doubtful: dict[str, Any] = stored({7: CutLine()}, {7: "contested"}, contract=SKIPS)
-    assert broken("content-intact", told("0-3 4-6,~ 8-11 end", **doubtful)) == []
-    assert broken("no-lost-batches", told("0-3 4-6,~ 8-11 end", **doubtful)) == []
-    assert broken("content-intact", told("0-3 4-6,~ 8-11,~ end", **doubtful))
+    assert broken("content-intact", history_of("0-3 4-6,~ 8-11 end", **doubtful)) == []
+    assert broken("no-lost-batches", history_of("0-3 4-6,~ 8-11 end", **doubtful)) == []
+    assert broken("content-intact", history_of("0-3 4-6,~ 8-11,~ end", **doubtful))
 
 
 def test_ranks_may_be_evened_out_by_what_is_left() -> None:
     """A loader that left damaged lines out before it split the rest repeats as many samples as make those shares equal."""
     shared: dict[str, Any] = stored({7: CutLine()}, {7: "damaged"}, contract=SKIPS, ranks=2)
     evened = "r0:0-3 r0:4-6 r0:skip7 r0:end r1:8-11 r1:0 r1:end"
-    assert broken("no-duplicates", told(evened, **shared)) == []
-    assert broken("no-duplicates", told("r0:0-3 r0:4-6 r0:skip7 r0:end r1:8-11 r1:0,1 r1:end", **shared))
+    assert broken("no-duplicates", history_of(evened, **shared)) == []
+    assert broken("no-duplicates", history_of("r0:0-3 r0:4-6 r0:skip7 r0:end r1:8-11 r1:0,1 r1:end", **shared))
 
 
 def test_an_oddity_is_no_cause_to_stop() -> None:
     """A loader that promises to stop at damage has no excuse for raising where nothing is damaged."""
     odd: dict[str, Any] = stored({7: CutLine()}, {7: "odd"}, contract=dataclasses.replace(RAISES, after_error="stop"))
-    history = told("0-3 raise end", **odd)
+    history = history_of("0-3 raise end", **odd)
     assert broken("contract-kept", history)
     assert broken("no-lost-batches", history)
 
@@ -333,7 +334,7 @@ def verdicts(history: Any) -> dict[str, Mark]:
 def test_a_fault_that_did_not_take_hold_acquits_nobody() -> None:
     """As root a file without permission can be read: nothing was tried, and that is said."""
     idle = dataclasses.replace(Stored("{}", (), TWO_FILES), idle=((5, "this user may read anything"),))
-    found = judge(told("0-3 4-7 8-11 end", source="jsonl", stored=idle))
+    found = judge(history_of("0-3 4-7 8-11 end", source="jsonl", stored=idle))
     assert {verdict.mark for verdict in found} == {Mark.INCONCLUSIVE, Mark.NA}
     (reason,) = {verdict.reason for verdict in found if verdict.mark is Mark.INCONCLUSIVE}
     assert "no fault took hold" in reason
@@ -343,10 +344,10 @@ def test_a_fault_that_did_not_take_hold_acquits_nobody() -> None:
 def test_a_pipe_that_nobody_was_seen_to_open_acquits_nobody() -> None:
     """Where a read should hang, a trial in which none was begun is inconclusive; for a bad line it need not be seen."""
     hung = stored({7: HangingPipe()}, {7: "hangs"}, timeout_s=1.0, workers=2)
-    assert verdicts(told("0-3 raise 8-11 end", **hung))["finite-epoch"] is Mark.INCONCLUSIVE
-    assert verdicts(told("0-3 w0:fault7 ask +1.1s raise 8-11 end", **hung))["finite-epoch"] is Mark.PASS
+    assert verdicts(history_of("0-3 raise 8-11 end", **hung))["finite-epoch"] is Mark.INCONCLUSIVE
+    assert verdicts(history_of("0-3 w0:fault7 ask +1.1s raise 8-11 end", **hung))["finite-epoch"] is Mark.PASS
     bad = stored({7: CutLine()}, {7: "damaged"})
-    assert verdicts(told("0-3 raise:OSError:line_7_of_b.jsonl 8-11 end", **bad))["finite-epoch"] is Mark.PASS
+    assert verdicts(history_of("0-3 raise:OSError:line_7_of_b.jsonl 8-11 end", **bad))["finite-epoch"] is Mark.PASS
 
 
 @pytest.mark.parametrize(
@@ -355,7 +356,7 @@ def test_a_pipe_that_nobody_was_seen_to_open_acquits_nobody() -> None:
 )
 def test_an_error_may_name_the_file(message: str, names: bool) -> None:
     """The file that holds the damaged sample is as good as its id; any other is not."""
-    history = told(f"0-3 raise:ValueError:{message} 8-11 end", **stored({7: CutLine()}, {7: "damaged"}))
+    history = history_of(f"0-3 raise:ValueError:{message} 8-11 end", **stored({7: CutLine()}, {7: "damaged"}))
     assert (broken("error-names-sample", history) == []) is names
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from badbatch.conformance import pages
+from badbatch.conformance.commands import pages
 from badbatch.harness.errors import UserError
 
 ROOT = Path(__file__).parents[1]
@@ -18,7 +18,7 @@ WRITTEN = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 @pytest.mark.parametrize("name", sorted(pages.pages()))
 def test_pages_are_as_the_registries_have_them(name: str) -> None:
-    """Each generated page is what ``python -m badbatch.conformance.pages`` would write now."""
+    """Each generated page is what ``python -m badbatch.conformance.commands.pages`` would write now."""
     assert (ROOT / name).read_text(encoding="utf-8") == pages.pages()[name]
 
 
@@ -66,11 +66,11 @@ from typing import Annotated, Any, Iterator
 
 import numpy as np
 from badbatch.conformance.checks.base import Violation, check, find, with_effects
-from badbatch.conformance.expectation import Expectation
-from badbatch.conformance.ledger import Ledger
+from badbatch.conformance.judging.expectation import Expectation
+from badbatch.conformance.judging.ledger import Ledger
 from badbatch.harness.faults import Effect, Fault, Read, fault, from_json
 from badbatch.harness.faults.parameters import Within
-from badbatch.harness.history import History
+from badbatch.harness.trial.history import History
 """
 _REGISTERED = """
 assert find("no-short-epochs").title

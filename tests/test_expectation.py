@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from badbatch.conformance.expectation import Owed, expect
-from badbatch.conformance.verdict import Mark, judge
+from badbatch.conformance.judging.expectation import Owed, expect
+from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults import Effect, Fault, registry
 from badbatch.harness.faults.hang import Hang
 from badbatch.harness.faults.raises import Raise
 from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
-from badbatch.harness.history import History
-from badbatch.harness.job import Contract
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.spec import Topology, TrialSpec
+from badbatch.harness.trial.history import History
+from badbatch.harness.trial.spec import Topology, TrialSpec
+from history_dsl import broken, history_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from told import broken, told
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Case:
             uneven_ranks=True,
         )
 
-    def told(self, story: str) -> History:
+    def history_of(self, story: str) -> History:
         """The history of a story about this epoch."""
-        return told(
+        return history_of(
             story,
             samples=self.samples,
             batch=self.batch,
@@ -187,21 +187,21 @@ def failures(history: History) -> list[str]:
 @given(undamaged)
 def test_an_honest_loader_breaks_nothing(case: Case) -> None:
     """However the samples are split, padded, dropped and batched, a loader that deals them out as promised breaks nothing."""
-    assert failures(case.told(story(dealt(case)))) == []
+    assert failures(case.history_of(story(dealt(case)))) == []
 
 
 @_quick
 @given(damaged())
 def test_an_honest_loader_breaks_nothing_when_samples_are_damaged(case: Case) -> None:
     """A loader that treats each damaged sample as its contract says breaks nothing, in any topology."""
-    assert failures(case.told(story(dealt(case)))) == []
+    assert failures(case.history_of(story(dealt(case)))) == []
 
 
 @_quick
 @given(undamaged)
 def test_the_budgets_are_what_an_honest_loader_needs(case: Case) -> None:
     """Padding repeats just pad_budget samples, and drop_budget is the most that either way to split leaves out."""
-    expected = expect(case.told("ask").spec)
+    expected = expect(case.history_of("ask").spec)
     whole = dataclasses.replace(case, drop_last=False)
     if case.samples:
         assert int(np.maximum(arrivals(whole) - 1, 0).sum()) == expected.pad_budget
@@ -219,12 +219,12 @@ def test_one_sample_less_is_noticed(case: Case, data: st.DataObject) -> None:
     """Where the loader drops all that it may, one more sample that does not arrive is a loss."""
     counts = arrivals(case)
     once = np.flatnonzero(counts == 1).tolist()
-    full = int(np.count_nonzero(counts == 0)) == expect(case.told("ask").spec).drop_budget
+    full = int(np.count_nonzero(counts == 0)) == expect(case.history_of("ask").spec).drop_budget
     if not once or not full:
         return
     gone = data.draw(st.sampled_from(once))
     seen = [[_without(token, gone) for token in tokens] for tokens in dealt(case)]
-    assert broken("no-lost-batches", case.told(story([[t for t in tokens if t] for tokens in seen])))
+    assert broken("no-lost-batches", case.history_of(story([[t for t in tokens if t] for tokens in seen])))
 
 
 def _without(token: str, gone: int) -> str:
@@ -237,11 +237,11 @@ def test_one_arrival_more_is_noticed(case: Case, data: st.DataObject) -> None:
     """Where the loader pads all that it may, one more arrival of any sample is a duplicate."""
     counts = arrivals(case)
     came = np.flatnonzero(counts).tolist()
-    if not came or int(np.maximum(counts - 1, 0).sum()) < expect(case.told("ask").spec).pad_budget:
+    if not came or int(np.maximum(counts - 1, 0).sum()) < expect(case.history_of("ask").spec).pad_budget:
         return
     seen = dealt(case)
     seen[0].append(str(data.draw(st.sampled_from(came))))
-    assert broken("no-duplicates", case.told(story(seen)))
+    assert broken("no-duplicates", case.history_of(story(seen)))
 
 
 @_quick
@@ -259,7 +259,7 @@ def test_one_good_sample_less_is_noticed_beside_damage(case: Case, data: st.Data
         return
     gone = data.draw(st.sampled_from(once))
     less = [[_without(token, gone) for token in tokens] for tokens in seen]
-    assert broken("no-lost-batches", case.told(story([[t for t in tokens if t] for tokens in less])))
+    assert broken("no-lost-batches", case.history_of(story([[t for t in tokens if t] for tokens in less])))
 
 
 @_quick
@@ -270,7 +270,7 @@ def test_one_skip_less_is_noticed(case: Case) -> None:
     seen = dealt(case)
     hidden = f"skip{min(case.damaged)}"
     quiet = [[" ".join(word for word in token.split() if word != hidden) for token in tokens] for tokens in seen]
-    assert broken("exact-skip-count", case.told(story([[t for t in tokens if t] for tokens in quiet])))
+    assert broken("exact-skip-count", case.history_of(story([[t for t in tokens if t] for tokens in quiet])))
 
 
 OWED = {

@@ -24,7 +24,7 @@ def records(kind: str) -> list[SampleRecord]:
     return list(read_samples(str(GOLDEN / kind)))
 
 
-def told(kind: str) -> dict[str, Any]:
+def history_of(kind: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((GOLDEN / kind / "corpus.json").read_bytes())
     return found
 
@@ -59,7 +59,7 @@ def test_the_golden_corpora_are_small() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_golden_corpus_is_made_again_from_its_recipe(kind: str, tmp_path: Path) -> None:
     """The recipe in ``corpus.json`` gives the same bytes, where the same library versions are installed."""
-    corpus = told(kind)
+    corpus = history_of(kind)
     if library_versions(kind_of(kind).libraries) != corpus["libraries"]:
         pytest.skip("the libraries that shaped its bytes are not installed in the same versions")
     make(str(tmp_path / kind), Recipe.from_json(corpus["recipe"]), jobs=1)
@@ -101,4 +101,4 @@ def test_good_samples_are_whole_where_the_manifest_says(kind: str) -> None:
     for record, row in good_rows(kind):
         assert set(content.check_row(row).values()) - {None} == {record.id}
         count += 1
-    assert count == told(kind)["counts"]["state"]["good"] > 0
+    assert count == history_of(kind)["counts"]["state"]["good"] > 0

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from badbatch.harness.errors import UserError
 from badbatch.harness.faults import Hang
-from badbatch.harness.history import Ended, History
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.recorder import Kind, Recorder
-from badbatch.harness.spec import Topology, TrialSpec
+from badbatch.harness.trial.event_log import Kind, Recorder
+from badbatch.harness.trial.history import Ended, History
+from badbatch.harness.trial.spec import Topology, TrialSpec
 
 WHOLE = {"cut": None, "seconds": 1.5, "ranks": [0, 0], "leftovers": [], "evidence": []}
 

@@ -9,16 +9,16 @@ import threading
 import pytest
 import trials
 from badbatch.conformance import scenarios
-from badbatch.conformance.exit_codes import ExitCode
+from badbatch.conformance.commands.exit_codes import ExitCode
+from badbatch.conformance.commands.options import Options
+from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.known import load
-from badbatch.conformance.options import Options
-from badbatch.conformance.suite import Suite
-from badbatch.conformance.verdict import Mark
 from badbatch.harness.faults.keyword_only_error import KeywordOnlyError
 from badbatch.harness.faults.two_argument_error import TwoArgumentError
 from badbatch.harness.faults.unpicklable_error import UnpicklableError
-from badbatch.harness.recorder import Kind
-from badbatch.harness.spec import Topology, TrialSpec
+from badbatch.harness.trial.event_log import Kind
+from badbatch.harness.trial.spec import Topology, TrialSpec
 
 from fixtures.loaders.catalogue import FAULTLESS, HONEST
 from fixtures.loaders.samples import StreamReader

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from badbatch.harness.contract.job import SOURCES, Contract, declared, loader
 from badbatch.harness.errors import UserError
-from badbatch.harness.job import SOURCES, Contract, declared, loader
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from badbatch.conformance import known
+from badbatch.conformance.judging.verdict import Mark, Verdict, judge
 from badbatch.conformance.known import Known
-from badbatch.conformance.verdict import Mark, Verdict, judge
 from badbatch.harness.errors import UserError
 from badbatch.harness.faults.segfault import Segfault
-from badbatch.harness.spec import Topology
-from told import told
+from badbatch.harness.trial.spec import Topology
+from history_dsl import history_of
 
 _TWO = Topology(workers=2)
 
@@ -98,7 +98,7 @@ def test_a_consequence_in_another_trial_stays_a_failure() -> None:
 
 def test_what_a_known_hang_cut_short_is_known_with_it() -> None:
     """Where a trial was cut because the epoch never ended, and that is known, nothing in it is left inconclusive."""
-    history = told("w0:read0-3 0-3 w1:read4 w1:fault5 ask stalled", workers=2, samples=16, plan={5: Segfault()}, scenario="segfault")
+    history = history_of("w0:read0-3 0-3 w1:read4 w1:fault5 ask stalled", workers=2, samples=16, plan={5: Segfault()}, scenario="segfault")
     found = judge(history)
     assert {v.mark for v in found} >= {Mark.FAIL, Mark.INCONCLUSIVE}
     marked, stale = known.apply(found, [entry(check="finite-epoch", scenario="segfault")])
@@ -108,7 +108,7 @@ def test_what_a_known_hang_cut_short_is_known_with_it() -> None:
 
 def test_what_a_known_closing_without_end_cut_short_is_known_with_it() -> None:
     """Where a trial was cut because closing never ended, and that is known, nothing in it is left inconclusive."""
-    found = judge(told("0-3 4-7 8-11 end closing +20s stalled"))
+    found = judge(history_of("0-3 4-7 8-11 end closing +20s stalled"))
     marked, _ = known.apply(found, [entry(check="no-leftovers", scenario="clean")])
     assert {v.mark for v in marked} <= {Mark.KNOWN, Mark.PASS, Mark.NA}
 

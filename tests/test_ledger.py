@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from badbatch.conformance.diagnoses.base import Case
-from badbatch.conformance.diagnosis import DIAGNOSES
-from badbatch.conformance.expectation import expect
-from badbatch.conformance.ledger import Fate, Ledger, Stop, account
-from badbatch.conformance.verdict import Mark, judge
+from badbatch.conformance.diagnoses.diagnosis import DIAGNOSES
+from badbatch.conformance.judging.expectation import expect
+from badbatch.conformance.judging.ledger import Fate, Ledger, Stop, account
+from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults import Fault
 from badbatch.harness.faults.empty_tensor import EmptyTensor
 from badbatch.harness.faults.hang import Hang
@@ -20,14 +21,13 @@ from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.faults.slow import Slow
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
-from badbatch.harness.history import Ended, History
-from badbatch.harness.job import Contract
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.recorder import RECORD, Cap, Content, Kind, Remains, Where
-from badbatch.harness.spec import Topology, TrialSpec
+from badbatch.harness.trial.event_log import RECORD, Cap, Content, Kind, Remains, Where
+from badbatch.harness.trial.history import Ended, History
+from badbatch.harness.trial.spec import Topology, TrialSpec
+from history_dsl import MARKS, RAISES, SKIPS, STOPS, SUBSTITUTES, history_of, ledger_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from told import MARKS, RAISES, SKIPS, STOPS, SUBSTITUTES, ledger_of, told
 
 _FAULTS: list[Fault] = [
     Raise(), NoneSample(), Hang(), Segfault(), UnpicklableSample(), Transient(failures=1), EmptyTensor(), Slow(0.4)
@@ -187,19 +187,19 @@ def test_no_check_and_no_diagnosis_fails_on_any_history(history: History) -> Non
 )
 def test_each_fate_is_recognised(story: str, trial: dict[str, Any], fates: dict[str, int]) -> None:
     """A told history has the fates that its story tells, and no others."""
-    history = told(story, **{"contract": RAISES, **trial})
+    history = history_of(story, **{"contract": RAISES, **trial})
     assert {fate: number for fate, number in ledger_of(history).first.counts().items() if number} == fates
 
 
 def test_the_collateral_is_what_was_read_with_the_damaged_sample() -> None:
     """Of the missing good samples, those that the same process read next to the damaged one are its collateral."""
     story = "w0:read0,2,4,6 w1:read1,3 w1:fault5 w1:read7 0,2,4,6 raise 8-11 end"
-    epoch = ledger_of(told(story, workers=2)).first
+    epoch = ledger_of(history_of(story, workers=2)).first
     assert epoch.having(Fate.COLLATERAL).tolist() == [1, 3, 7]
 
 
 def test_skips_that_count_on_over_epochs_are_counted_once_an_epoch() -> None:
     """Where loader.skipped goes on counting, the earlier epochs' skips are taken off the later ones'."""
     story = "0-3 fault5 4,6,7 8-11 end skipped:5 epoch 0-3 fault5 4,6,7 8-11 end skipped:5,5"
-    epochs = ledger_of(told(story, contract=SKIPS)).epochs
+    epochs = ledger_of(history_of(story, contract=SKIPS)).epochs
     assert [(epoch.reported_total, epoch.reported[5]) for epoch in epochs] == [(1, 1), (1, 1)]

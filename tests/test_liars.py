@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 import trials
-from badbatch.conformance import checks, diagnosis
-from badbatch.conformance.verdict import CONSEQUENCES
-from badbatch.harness.spec import Topology, TrialSpec
+from badbatch.conformance import checks
+from badbatch.conformance.diagnoses import diagnosis
+from badbatch.conformance.judging.verdict import CONSEQUENCES
+from badbatch.harness.trial.spec import Topology, TrialSpec
 
 from fixtures.loaders import catalogue
 from fixtures.loaders.catalogue import LIARS, Liar

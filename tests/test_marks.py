@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from badbatch.harness.errors import HarnessError
-from badbatch.harness.markcode import mark_words, unword
-from badbatch.harness.marks import MAX_ID, draw_mark, read_mark
+from badbatch.harness.identity.mark_code import mark_words, unword
+from badbatch.harness.identity.marks import MAX_ID, draw_mark, read_mark
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from badbatch.conformance import scenarios, topologies
-from badbatch.conformance.options import BY_NAME, OPTIONS, START_METHODS, Options, documentation, to_options
+from badbatch.conformance import scenarios
+from badbatch.conformance.commands.options import BY_NAME, OPTIONS, START_METHODS, Options, documentation, to_options
+from badbatch.conformance.scenarios import topologies
 from badbatch.harness.errors import UserError
 
 
@@ -168,7 +169,7 @@ def test_the_library_door_checks_as_well(wrong: dict[str, object]) -> None:
 
 
 def test_help_says_defaults_and_repetition() -> None:
-    """The help of both doors is made from the table, with the default and whether an option may be repeated."""
+    """The help of pytest and of the command is made from the table, with the default and whether an option may be repeated."""
     assert BY_NAME["samples"].full_help.endswith("[default: 40]")
     assert BY_NAME["scenario"].full_help.endswith("(may be given more than once)")
 
@@ -177,7 +178,7 @@ def test_documentation_has_every_option() -> None:
     """The page on options names each flag, ini key and default."""
     page = documentation()
     for option in OPTIONS:
-        names = [option.flag_for_pytest, option.ini] if "pytest" in option.doors else [option.flag_for_cli]
+        names = [option.flag_for_pytest, option.ini] if "pytest" in option.places else [option.flag_for_cli]
         assert all(f"`{name}`" in page for name in names)
         assert not option.default or f"`{option.default}`" in page
 
@@ -185,7 +186,7 @@ def test_documentation_has_every_option() -> None:
 def test_the_table_is_light() -> None:
     """Reading the table imports nothing that costs a pytest user without a loader anything."""
     code = (
-        "import sys; import badbatch.conformance.options\n"
+        "import sys; import badbatch.conformance.commands.options\n"
         "heavy = {'torch', 'numpy', 'rich', 'click', 'jinja2', 'psutil'} & set(sys.modules); sys.exit(repr(heavy) if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

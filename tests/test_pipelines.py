@@ -12,10 +12,10 @@ for _needed in ("PIL", "faker"):
     pytest.importorskip(_needed)
 
 import trials
-from badbatch.conformance.options import Options
-from badbatch.conformance.suite import Suite
-from badbatch.harness.recorder import Kind
-from badbatch.harness.spec import Topology
+from badbatch.conformance.commands.options import Options
+from badbatch.conformance.engine.suite import Suite
+from badbatch.harness.trial.event_log import Kind
+from badbatch.harness.trial.spec import Topology
 
 FOLDER = "fixtures.pipelines.pillow_folder"
 TABLES = "fixtures.pipelines.arrow_tables"

@@ -1,4 +1,4 @@
-"""The pytest door, run as its users run it: in a process of its own, in a folder of their own."""
+"""The pytest plugin, run as its users run it: in a process of its own, in a folder of their own."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_parametrize_with_checks(pytester: pytest.Pytester, monkeypatch: pytest.
 
 
 def test_check_loader_returns_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library door runs the suite and returns its report."""
+    """The library session runs the suite and returns its report."""
     from badbatch.conformance import check_loader
 
     (tmp_path / "mine_too.py").write_text(LOADER, encoding="utf-8")

@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-HEAVY = ("torch", "numpy", "psutil", "rich", "click", "jinja2", "multiprocessing", "badbatch.conformance.suite")
+HEAVY = ("torch", "numpy", "psutil", "rich", "click", "jinja2", "multiprocessing", "badbatch.conformance.engine.suite")
 _TEST = f"""
 import sys
 
 def test_light():
-    assert "badbatch.conformance.plugin" in sys.modules
+    assert "badbatch.conformance.pytest.plugin" in sys.modules
     assert [name for name in {HEAVY!r} if name in sys.modules] == []
 """
 _TIMED = """
@@ -20,7 +20,7 @@ import time
 start = time.perf_counter()
 import pytest
 middle = time.perf_counter()
-import badbatch.conformance.plugin
+import badbatch.conformance.pytest.plugin
 print((time.perf_counter() - middle) / (middle - start))
 """
 _LEAST = 5  # of so many runs the smallest ratio counts: a busy machine only adds
@@ -39,7 +39,7 @@ def _run(arguments: list[str], folder: Path) -> str:
 def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     """A run of pytest without ``--loader`` imports neither torch nor numpy, nor any part of the suite."""
     (tmp_path / "test_light.py").write_text(_TEST, encoding="utf-8")
-    _run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "badbatch.conformance.plugin", "test_light.py"], tmp_path)
+    _run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "badbatch.conformance.pytest.plugin", "test_light.py"], tmp_path)
 
 
 def test_the_import_adds_little(tmp_path: Path) -> None:

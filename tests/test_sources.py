@@ -17,11 +17,11 @@ from badbatch.harness.faults.none_sample import NoneSample
 from badbatch.harness.faults.null_field import NullField
 from badbatch.harness.faults.raises import Raise
 from badbatch.harness.faults.transient import Transient
-from badbatch.harness.history import History
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.recorder import Kind, Recorder
-from badbatch.harness.sources import Numbers, Reader, faulty, memory_source
-from badbatch.harness.spec import Topology, TrialSpec
+from badbatch.harness.sources.memory import Numbers, Reader, faulty, memory_source
+from badbatch.harness.trial.event_log import Kind, Recorder
+from badbatch.harness.trial.history import History
+from badbatch.harness.trial.spec import Topology, TrialSpec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset, IterableDataset

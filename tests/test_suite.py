@@ -6,14 +6,14 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from badbatch.conformance.course import merge, not_clean
-from badbatch.conformance.keeping import slug
-from badbatch.conformance.options import Options
-from badbatch.conformance.pace import Pace, pace_of
-from badbatch.conformance.suite import Suite, name_of
-from badbatch.conformance.verdict import Mark, judge
+from badbatch.conformance.commands.options import Options
+from badbatch.conformance.engine.artifacts import slug
+from badbatch.conformance.engine.calibration import Pace, pace_of
+from badbatch.conformance.engine.suite import Suite, name_of
+from badbatch.conformance.engine.trial_state import merge, not_clean
+from badbatch.conformance.judging.verdict import Mark, judge
 from badbatch.harness.errors import UserError
-from told import RAISES, told
+from history_dsl import RAISES, history_of
 from trials import ROOT
 
 DROPS = dataclasses.replace(RAISES, tail="drop")
@@ -31,22 +31,22 @@ PADS = dataclasses.replace(RAISES, tail="pad")
 )
 def test_what_spoils_a_cell(story: str, words: str) -> None:
     """Samples that are lost or doubled, or an epoch that never ends, spoil the faulted trials; nothing else does."""
-    found = not_clean(told(story))
+    found = not_clean(history_of(story))
     assert words in found
     assert bool(words) == bool(found)
 
 
 def test_what_the_contract_allows_spoils_nothing() -> None:
     """A remainder that is dropped or padded as promised is no reason to doubt the loader's other trials."""
-    dropped = told("r0:0,2 r0:end r1:1,3 r1:end", samples=5, batch=2, ranks=2, contract=DROPS)
-    padded = told("r0:0,2 r0:4 r0:end r1:1,3 r1:0 r1:end", samples=5, batch=2, ranks=2, contract=PADS)
+    dropped = history_of("r0:0,2 r0:end r1:1,3 r1:end", samples=5, batch=2, ranks=2, contract=DROPS)
+    padded = history_of("r0:0,2 r0:4 r0:end r1:1,3 r1:0 r1:end", samples=5, batch=2, ranks=2, contract=PADS)
     assert not_clean(dropped) == ""
     assert not_clean(padded) == ""
 
 
 def test_the_worst_of_several_runs_stands_with_its_rate() -> None:
     """A verdict that is not the same each time is the worst of them, and says how often it failed."""
-    good, bad = judge(told("0-3 4-7 8-11 end")), judge(told("0-3 8-11 end"))
+    good, bad = judge(history_of("0-3 4-7 8-11 end")), judge(history_of("0-3 8-11 end"))
     [lost] = [verdict for verdict in merge([good, bad, good]) if verdict.check == "no-lost-batches"]
     [content] = [verdict for verdict in merge([good, bad, good]) if verdict.check == "content-intact"]
     assert (lost.mark, lost.steady) == (Mark.FAIL, (1, 3))
@@ -63,10 +63,10 @@ def test_names_of_folders_are_short_and_of_loaders_importable() -> None:
 
 def test_the_pace_is_that_of_the_slowest_rank() -> None:
     """Its longest call of next(), and the time until its first batch; an epoch without a batch has no pace."""
-    history = told("0,2 4,6 end r1:ask +1.5s r1:1,3 r1:5,7 r1:end", samples=8, batch=2, ranks=2)
+    history = history_of("0,2 4,6 end r1:ask +1.5s r1:1,3 r1:5,7 r1:end", samples=8, batch=2, ranks=2)
     pace = pace_of(history)
     assert 1.5 <= pace.wait <= pace.begin < 1.6
-    assert pace_of(told("end", samples=1)).begin == 0
+    assert pace_of(history_of("end", samples=1)).begin == 0
 
 
 @pytest.mark.parametrize(("wait", "timeout"), [(0.0, 1.0), (0.4, 1.0), (0.6, 1.5), (1.1, 2.5), (100.0, 9.5)])

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from badbatch.harness import supervisor as supervisor_module
 from badbatch.harness.errors import HarnessError, LoaderError
-from badbatch.harness.family import descendants, state
 from badbatch.harness.faults.hang import Hang
-from badbatch.harness.history import History
-from badbatch.harness.recorder import Kind, Where
-from badbatch.harness.supervisor import Supervisor
+from badbatch.harness.processes import supervisor as supervisor_module
+from badbatch.harness.processes.process_tree import descendants, state
+from badbatch.harness.processes.supervisor import Supervisor
+from badbatch.harness.trial.event_log import Kind, Where
+from badbatch.harness.trial.history import History
 from staging import (
     EVERYTHING,
     LOADER,
@@ -109,10 +109,10 @@ def test_a_killed_worker_does_not_hang_the_trial(start: Start) -> None:
 
 
 def test_a_killed_warden_loses_its_trial_and_nothing_else(start: Start, run: Run) -> None:
-    """kill -9 of the warden is noticed at once, all that it watched is ended, and the next trial runs."""
+    """kill -9 of the trial supervisor is noticed at once, all that it watched is ended, and the next trial runs."""
     trial = start(plan={5: Hang()}, workers=2)
     trial.until(Kind.FAULT)
-    os.kill(trial.warden(), signal.SIGKILL)
+    os.kill(trial.trial_supervisor(), signal.SIGKILL)
     history = trial.history()
     assert ("lost", (None,)) == (history.ended.cut, history.ended.ranks)
     assert [5] == history.struck.tolist()
@@ -121,7 +121,7 @@ def test_a_killed_warden_loses_its_trial_and_nothing_else(start: Start, run: Run
 
 def test_a_warden_that_its_loader_kills_is_lost_too(run: Run) -> None:
     """A loader that kills its parent, with a daemon started before, gains nothing."""
-    history = run("kills_its_warden")
+    history = run("kills_its_supervisor")
     assert "lost" == history.ended.cut
     assert EVERYTHING[:4] == delivered(history)
 
@@ -129,14 +129,14 @@ def test_a_warden_that_its_loader_kills_is_lost_too(run: Run) -> None:
 def test_a_killed_warden_takes_no_other_trial_along(
     supervisor: Supervisor, tmp_path: Path, histories: list[History]
 ) -> None:
-    """What is cleared away after one warden is its own: a trial beside it runs to its end."""
+    """What is cleared away after one trial supervisor is its own: a trial beside it runs to its end."""
     killed = Trial(supervisor, tmp_path / "killed", spec("torch_loader", {5: Hang()}, workers=2), histories)
     beside = Trial(
         supervisor, tmp_path / "beside", spec("torch_loader", {5: Hang(release_after_s=3.0)}, workers=2), histories
     )
     killed.until(Kind.FAULT)
     beside.until(Kind.FAULT)
-    os.kill(killed.warden(), signal.SIGKILL)
+    os.kill(killed.trial_supervisor(), signal.SIGKILL)
     ended: dict[Path, int] = {}
     wait_until(
         lambda: ended.update({folder: number for number, folder in supervisor.finished(1.0)}) or len(ended) == 2,
@@ -147,9 +147,9 @@ def test_a_killed_warden_takes_no_other_trial_along(
 
 
 def test_a_stopped_warden_is_killed_in_the_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A warden that its loader stops is told to stop, then killed: the supervisor's patience ends."""
+    """A trial supervisor that its loader stops is told to stop, then killed: the supervisor's patience ends."""
     monkeypatch.setattr(supervisor_module, "_PATIENCE_S", 1.0)
-    history = run("stops_its_warden", deadline_s=1.0)
+    history = run("stops_its_supervisor", deadline_s=1.0)
     assert "lost" == history.ended.cut
 
 
@@ -158,12 +158,12 @@ def test_a_killed_warm_process_is_told_and_takes_its_trials_along(tmp_path: Path
     with Supervisor(LOADER, ROGUES) as own:
         trial = Trial(own, tmp_path / "trial", spec("torch_loader", {5: Hang()}, workers=2), [])
         trial.until(Kind.FAULT)
-        family = [trial.rank(), trial.struck(), trial.warden()]
+        family = [trial.rank(), trial.struck(), trial.trial_supervisor()]
         assert own._process is not None
         os.kill(own._process.pid, signal.SIGKILL)
-        with pytest.raises(HarnessError, match=r"^the warm process is gone: signal 9 \(Killed\)$"):
+        with pytest.raises(HarnessError, match=r"^the zygote is gone: signal 9 \(Killed\)$"):
             trial.history()
-        with pytest.raises(HarnessError, match=r"^the warm process is gone: "):
+        with pytest.raises(HarnessError, match=r"^the zygote is gone: "):
             own.start(spec(), tmp_path / "next")
     wait_until(lambda: not any(state(pid) for pid in family), "its trials have ended")
 
@@ -175,14 +175,14 @@ def test_a_warm_process_that_answers_no_more_is_given_up(tmp_path: Path, monkeyp
         assert own._process is not None
         os.kill(own._process.pid, signal.SIGSTOP)
         began = time.monotonic()
-        with pytest.raises(HarnessError, match=r"^the warm process answers no more$"):
+        with pytest.raises(HarnessError, match=r"^the zygote answers no more$"):
             own.run(spec(deadline_s=0.5), tmp_path / "trial")
         own.close()
         assert time.monotonic() - began < SOON_S
 
 
 def test_a_supervisor_outlives_the_thread_that_made_it(tmp_path: Path) -> None:
-    """The warm process does not die with the thread in which it was started."""
+    """The zygote does not die with the thread in which it was started."""
     made: list[Supervisor] = []
     thread = threading.Thread(target=lambda: made.append(Supervisor(LOADER, ROGUES)))
     thread.start()
@@ -232,7 +232,7 @@ BAD_MODULES: dict[str, tuple[str, str]] = {
     "sys_exit": ("import sys\nsys.exit('no GPU')\n", "bad_sys_exit cannot be imported: SystemExit: no GPU"),
     "os_exit": (
         "import os\nos._exit(3)\n",
-        "importing bad_os_exit:factory ended the process that did it: the warm process is gone: exit code 3",
+        "importing bad_os_exit:factory ended the process that did it: the zygote is gone: exit code 3",
     ),
     "segfault": (
         "import ctypes, subprocess\n"
@@ -240,7 +240,7 @@ BAD_MODULES: dict[str, tuple[str, str]] = {
         "from badbatch.harness.faults.core_dumps import switch_off\n"
         "switch_off()\n"
         "ctypes.string_at(0)\n",
-        "importing bad_segfault:factory ended the process that did it: the warm process is gone: "
+        "importing bad_segfault:factory ended the process that did it: the zygote is gone: "
         "signal 11 (Segmentation fault)",
     ),
     "raises_with_a_daemon": (
@@ -249,12 +249,12 @@ BAD_MODULES: dict[str, tuple[str, str]] = {
     ),
     "interrupt": (
         "raise KeyboardInterrupt\n",
-        "importing bad_interrupt:factory ended the process that did it: the warm process is gone: "
+        "importing bad_interrupt:factory ended the process that did it: the zygote is gone: "
         "signal 2 (Interrupt): KeyboardInterrupt",
     ),
     "closes_descriptors": (
         "import os\nos.closerange(3, 4096)\ndef factory(job): return []\n",
-        "importing bad_closes_descriptors:factory ended the process that did it: the warm process is gone: exit code ",
+        "importing bad_closes_descriptors:factory ended the process that did it: the zygote is gone: exit code ",
     ),
     "signature": (
         "def factory(job, root): return []\n",

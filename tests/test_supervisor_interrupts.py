@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from badbatch.harness.family import state
+from badbatch.harness.processes.process_tree import state
 from staging import (
     ON_STAGE,
     ROGUES,
@@ -98,7 +98,7 @@ def reach(moment: str, launch: Launch) -> Program:
     if moment == "while torch is imported":
         program = launch()
         program.hear("starting")
-        wait_until(lambda: len(program.family()) > 1, "the warm process has started")
+        wait_until(lambda: len(program.family()) > 1, "the zygote has started")
     elif moment == "while the loader is imported":
         program = launch(loader="slow_to_import:factory")
         program.hear("starting")

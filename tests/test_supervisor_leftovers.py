@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
-from badbatch.harness.family import descendants
 from badbatch.harness.faults.hang import Hang
 from badbatch.harness.faults.hang_holding_lock import HangHoldingLock
 from badbatch.harness.faults.segfault import Segfault
-from badbatch.harness.history import History
-from badbatch.harness.recorder import Kind, Where
-from badbatch.harness.supervisor import Supervisor
+from badbatch.harness.processes.process_tree import descendants
+from badbatch.harness.processes.supervisor import Supervisor
+from badbatch.harness.trial.event_log import Kind, Where
+from badbatch.harness.trial.history import History
 from staging import (
     EVERYTHING,
     LOADER,

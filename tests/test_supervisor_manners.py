@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from badbatch.harness.recorder import Kind, Where
+from badbatch.harness.trial.event_log import Kind, Where
 from staging import (
     EVERYTHING,
     ON_STAGE,

@@ -1,4 +1,4 @@
-"""Runs many trials of many loaders at once, in one warm process, and judges them: for tests of the fixtures."""
+"""Runs many trials of many loaders at once, in one zygote, and judges them: for tests of the fixtures."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from badbatch.conformance import scenarios
-from badbatch.conformance.corpora import Corpora
-from badbatch.conformance.course import stays_away
-from badbatch.conformance.disk_scenarios import DiskScenario
-from badbatch.conformance.verdict import Mark, Verdict, judge
-from badbatch.harness.history import History
-from badbatch.harness.job import Contract, declared
-from badbatch.harness.spec import Topology, TrialSpec
-from badbatch.harness.supervisor import Supervisor
+from badbatch.conformance.engine.corpora import Corpora
+from badbatch.conformance.engine.trial_state import stays_away
+from badbatch.conformance.judging.verdict import Mark, Verdict, judge
+from badbatch.conformance.scenarios.disk import DiskScenario
+from badbatch.harness.contract.job import Contract, declared
+from badbatch.harness.processes.supervisor import Supervisor
+from badbatch.harness.trial.history import History
+from badbatch.harness.trial.spec import Topology, TrialSpec
 
 ROOT = Path(__file__).parents[1]
 _PLAIN = Topology()

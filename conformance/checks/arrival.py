@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...harness.faults import Effect
-from ...harness.history import History
-from ...harness.recorder import Kind
-from ..expectation import Expectation, Owed
-from ..ledger import Epoch, Fate, Ledger
+from ...harness.trial.event_log import Kind
+from ...harness.trial.history import History
+from ..judging.expectation import Expectation, Owed
+from ..judging.ledger import Epoch, Fate, Ledger
 from .base import Violation, check, count, spans, with_effects
 from .disk import lacking
 

@@ -7,13 +7,13 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ...harness.contract.job import Contract
 from ...harness.errors import UserError
 from ...harness.faults import Effect
-from ...harness.history import History
-from ...harness.job import Contract
-from ...harness.spec import TrialSpec
-from ..expectation import Expectation
-from ..ledger import Ledger
+from ...harness.trial.history import History
+from ...harness.trial.spec import TrialSpec
+from ..judging.expectation import Expectation
+from ..judging.ledger import Ledger
 
 CheckFunction = Callable[[History, Ledger, Expectation], "Iterator[Violation]"]
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...harness.history import History
-from ...harness.job import Contract
-from ...harness.recorder import Content, Kind
-from ...harness.spec import Stored, TrialSpec
-from ...harness.storedbatch import FIELDS
-from ..expectation import Expectation, Owed
-from ..ledger import Epoch, Fate, Ledger
+from ...harness.contract.job import Contract
+from ...harness.trial.event_log import Content, Kind
+from ...harness.trial.history import History
+from ...harness.trial.spec import Stored, TrialSpec
+from ...harness.trial.stored_batch import FIELDS
+from ..judging.expectation import Expectation, Owed
+from ..judging.ledger import Epoch, Fate, Ledger
 from .base import Violation, check, count, spans
 
 _WIDTH = {"sample": 0, "batch": 1, "row group": 2, "rest of the file": 2, "file": 2, "shard": 2}

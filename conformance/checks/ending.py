@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...harness.contract.job import Contract
 from ...harness.faults import Effect
-from ...harness.history import Events, History
-from ...harness.job import Contract
-from ...harness.recorder import Kind, Where
-from ...harness.spec import CLOSE_WITHIN_S, TrialSpec
-from ..expectation import Expectation
-from ..ledger import Ledger, Stop
+from ...harness.trial.event_log import Kind, Where
+from ...harness.trial.history import Events, History
+from ...harness.trial.spec import CLOSE_WITHIN_S, TrialSpec
+from ..judging.expectation import Expectation
+from ..judging.ledger import Ledger, Stop
 from .base import Violation, check, count, with_effects
 
 SURFACES_WITHIN_S = 10.0

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...harness.history import History
-from ..expectation import Expectation, Owed
-from ..ledger import Fate, Ledger, Stop
+from ...harness.trial.history import History
+from ..judging.expectation import Expectation, Owed
+from ..judging.ledger import Fate, Ledger, Stop
 from .arrival import twice
 from .base import Violation, check, count
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...harness.history import History
-from ...harness.job import Contract
-from ...harness.recorder import Kind, Where
-from ...harness.spec import TrialSpec
-from ..expectation import Expectation, Owed
-from ..ledger import Ledger, Stop
+from ...harness.contract.job import Contract
+from ...harness.trial.event_log import Kind, Where
+from ...harness.trial.history import History
+from ...harness.trial.spec import TrialSpec
+from ..judging.expectation import Expectation, Owed
+from ..judging.ledger import Ledger, Stop
 from .base import Violation, check, count
 
 

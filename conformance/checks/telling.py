@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...harness.contract.job import Contract
 from ...harness.faults import Effect
-from ...harness.history import Events, History
-from ...harness.job import Contract
-from ...harness.recorder import Kind, Where
-from ...harness.spec import TrialSpec
-from ..expectation import Expectation, Owed
-from ..ledger import Epoch, Fate, Ledger
+from ...harness.trial.event_log import Kind, Where
+from ...harness.trial.history import Events, History
+from ...harness.trial.spec import TrialSpec
+from ..judging.expectation import Expectation, Owed
+from ..judging.ledger import Epoch, Fate, Ledger
 from .base import Violation, check, count, spans, with_effects
 
 _RAISING = "the loader promises to raise: it has no skips to count"

@@ -1,4 +1,4 @@
-"""What a diagnosis is: a cause that is recognised by the pattern that it leaves in a history, and how to mend it."""
+"""What a diagnosis is: a cause that is recognised by the pattern that it leaves in a history, and how to fix it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...harness.faults import Effect
-from ...harness.history import Events, History
-from ...harness.recorder import Kind, Where
-from ..expectation import Expectation, Owed
-from ..ledger import Epoch, Fate, Ledger, Stop, readings
+from ...harness.trial.event_log import Kind, Where
+from ...harness.trial.history import Events, History
+from ..judging.expectation import Expectation, Owed
+from ..judging.ledger import Epoch, Fate, Ledger, Stop, readings
 
 Ids = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -205,18 +205,18 @@ class Entry:
     id: str
     cause: str
     """One sentence on the cause, true of every history that the rule fits."""
-    mend: str
-    """One sentence on how to mend it."""
+    fix: str
+    """One sentence on how to fix it."""
     explains: frozenset[str]
     """The ids of the checks whose failure it can explain."""
     rule: Rule
     """The cause in one clause with the numbers of this history, or None where the pattern does not fit."""
 
 
-def diagnosis(id: str, *, cause: str, mend: str, explains: Sequence[str]) -> Callable[[Rule], Entry]:
+def diagnosis(id: str, *, cause: str, fix: str, explains: Sequence[str]) -> Callable[[Rule], Entry]:
     """Make a rule an entry of the registry."""
 
     def make(rule: Rule) -> Entry:
-        return Entry(id, cause, mend, frozenset(explains), rule)
+        return Entry(id, cause, fix, frozenset(explains), rule)
 
     return make

@@ -7,9 +7,9 @@ import re
 import numpy as np
 
 from ...harness.faults import Effect
-from ...harness.recorder import Kind, Remains
+from ...harness.trial.event_log import Kind, Remains
 from ..checks.base import count
-from ..ledger import Stop
+from ..judging.ledger import Stop
 from .base import READS_WRONGLY, Case, diagnosis
 
 _AGAIN = 3  # the same error so often in a row is no coincidence
@@ -36,7 +36,7 @@ def _repeated(case: Case, rank: int) -> tuple[int, str]:
 @diagnosis(
     "position-stuck",
     cause="The position does not move past an error, so that each call meets it again.",
-    mend="Move the position on before the sample is read, or in a finally.",
+    fix="Move the position on before the sample is read, or in a finally.",
     explains=_ENDINGS,
 )
 def position_stuck(case: Case) -> str | None:
@@ -53,7 +53,7 @@ def position_stuck(case: Case) -> str | None:
 @diagnosis(
     "timeout-without-end",
     cause="After a timeout the loader waits for the same worker again, in every call, while it hangs.",
-    mend="After a timeout end the worker that hangs, give its batches up or to another, and go on or stop for good.",
+    fix="After a timeout end the worker that hangs, give its batches up or to another, and go on or stop for good.",
     explains=_ENDINGS,
 )
 def timeout_without_end(case: Case) -> str | None:
@@ -68,7 +68,7 @@ def timeout_without_end(case: Case) -> str | None:
 @diagnosis(
     "retry-without-end",
     cause="The loader retries inside, without a limit: the consumer waits while the same samples are read again and again.",
-    mend="Limit the retries (job.max_consecutive_skips says how many skips in a row), then raise.",
+    fix="Limit the retries (job.max_consecutive_skips says how many skips in a row), then raise.",
     explains=(*_ENDINGS, "honest-length"),
 )
 def retry_without_end(case: Case) -> str | None:
@@ -92,7 +92,7 @@ def _first_error_after(case: Case, rank: int, moment: int) -> float | None:
 @diagnosis(
     "timeout-wrong-units",
     cause="The timeout is taken in another unit than seconds.",
-    mend="job.timeout is in seconds: convert it where a queue or a poll wants milliseconds.",
+    fix="job.timeout is in seconds: convert it where a queue or a poll wants milliseconds.",
     explains=("correct-timeout", "finite-epoch", "contract-kept"),
 )
 def timeout_wrong_units(case: Case) -> str | None:
@@ -118,7 +118,7 @@ _RECEIVES = re.compile(r"\(most recent call first\):\n.*multiprocessing/connecti
 @diagnosis(
     "timeout-ends-at-first-byte",
     cause="The timeout covers the wait for a message and not its reception, and the sender stopped in the middle of one.",
-    mend="Send batches by what cannot stop half-way with the reader of samples, or receive them in a thread of their own.",
+    fix="Send batches by what cannot stop half-way with the reader of samples, or receive them in a thread of their own.",
     explains=("correct-timeout", "finite-epoch"),
 )
 def timeout_ends_at_first_byte(case: Case) -> str | None:
@@ -136,7 +136,7 @@ def timeout_ends_at_first_byte(case: Case) -> str | None:
 @diagnosis(
     "timeout-not-passed-on",
     cause="The timeout is not passed on to the call that waits.",
-    mend="Pass job.timeout to the call that waits for the worker, and raise when it is over.",
+    fix="Pass job.timeout to the call that waits for the worker, and raise when it is over.",
     explains=("correct-timeout", "finite-epoch"),
 )
 def timeout_not_passed_on(case: Case) -> str | None:
@@ -160,7 +160,7 @@ _LONG_TO_CLOSE_S = 2.0  # far above what ending healthy workers takes
 @diagnosis(
     "close-waits-for-hung-worker",
     cause="Closing waits for workers that cannot end, because they hang in a read.",
-    mend="Ask the workers to end, wait for all of them together and not long, then kill those that are left.",
+    fix="Ask the workers to end, wait for all of them together and not long, then kill those that are left.",
     explains=("correct-timeout", "no-leftovers"),
 )
 def close_waits_for_hung_worker(case: Case) -> str | None:
@@ -181,7 +181,7 @@ def close_waits_for_hung_worker(case: Case) -> str | None:
 @diagnosis(
     "exhausted-after-one-epoch",
     cause="The iterator of the first epoch is used again, and it is exhausted.",
-    mend="Make a new iterator in every __iter__.",
+    fix="Make a new iterator in every __iter__.",
     explains=("fresh-epoch", "honest-length"),
 )
 def exhausted_after_one_epoch(case: Case) -> str | None:
@@ -195,7 +195,7 @@ def exhausted_after_one_epoch(case: Case) -> str | None:
 @diagnosis(
     "goes-on-where-it-was-left",
     cause="A later epoch goes on where the one before it was left.",
-    mend="Make a new iterator in every __iter__, and drop what the old one had read ahead.",
+    fix="Make a new iterator in every __iter__, and drop what the old one had read ahead.",
     explains=("fresh-epoch",),
 )
 def goes_on_where_it_was_left(case: Case) -> str | None:
@@ -222,7 +222,7 @@ def _remaining(case: Case) -> list[str]:
 @diagnosis(
     "workers-kept-after-break",
     cause="The helpers of an epoch that was left by a break are not ended.",
-    mend="End them when the iterator is dropped (in a finally of the generator, or by weakref.finalize) and in close().",
+    fix="End them when the iterator is dropped (in a finally of the generator, or by weakref.finalize) and in close().",
     explains=("no-leftovers",),
 )
 def workers_kept_after_break(case: Case) -> str | None:
@@ -238,7 +238,7 @@ def workers_kept_after_break(case: Case) -> str | None:
 @diagnosis(
     "closing-waits-in-vain",
     cause="Closing waits for helpers that nobody has told to end.",
-    mend="Tell them before waiting, and not through a queue that may be gone when the garbage collector comes by: an event, or a "
+    fix="Tell them before waiting, and not through a queue that may be gone when the garbage collector comes by: an event, or a "
     "signal.",
     explains=("no-leftovers",),
 )
@@ -255,7 +255,7 @@ def closing_waits_in_vain(case: Case) -> str | None:
 @diagnosis(
     "helpers-not-ended",
     cause="The loader's helpers outlive it.",
-    mend="End and join them at the end of the epoch and in close(); daemons end with the interpreter only.",
+    fix="End and join them at the end of the epoch and in close(); daemons end with the interpreter only.",
     explains=("no-leftovers",),
 )
 def helpers_not_ended(case: Case) -> str | None:

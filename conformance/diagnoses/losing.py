@@ -7,10 +7,10 @@ import re
 import numpy as np
 
 from ...harness.faults import Effect
-from ...harness.history import Events
-from ...harness.recorder import Kind
+from ...harness.trial.event_log import Kind
+from ...harness.trial.history import Events
 from ..checks.base import count, spans
-from ..ledger import Stop
+from ..judging.ledger import Stop
 from .base import READS_WRONGLY, Case, Mask, diagnosis
 
 _FEEDER = re.compile(r"multiprocessing.queues\.py\", line \d+, in _feed")
@@ -36,7 +36,7 @@ def _number(which: Mask) -> int:
 @diagnosis(
     "dead-worker-takes-its-queue",
     cause="What a worker had been given to do is lost when it dies: nobody takes it over.",
-    mend="Remember which batches each worker was given, and give those of a dead one to another.",
+    fix="Remember which batches each worker was given, and give those of a dead one to another.",
     explains=_LOSSES,
 )
 def dead_worker_takes_its_queue(case: Case) -> str | None:
@@ -59,7 +59,7 @@ def dead_worker_takes_its_queue(case: Case) -> str | None:
     "batch-lost-with-the-news",
     cause="A batch of a living worker is lost when another dies: the error that tells of the death is raised while the batch "
     "is being received, or the dead one holds the lock of the queue.",
-    mend="Only note the death in the signal handler and raise between two batches, give each worker a queue of its own, and "
+    fix="Only note the death in the signal handler and raise between two batches, give each worker a queue of its own, and "
     "ask again for what was lost.",
     explains=("finite-epoch", "crash-surfaces", "correct-timeout"),
 )
@@ -82,7 +82,7 @@ def batch_lost_with_the_news(case: Case) -> str | None:
 @diagnosis(
     "waits-for-dead-worker",
     cause="The consumer waits for a batch that a dead worker was to send.",
-    mend="Wait for the workers' sentinels together with the queue, and raise, or give the batch to another worker.",
+    fix="Wait for the workers' sentinels together with the queue, and raise, or give the batch to another worker.",
     explains=("finite-epoch", "crash-surfaces", "correct-timeout"),
 )
 def waits_for_dead_worker(case: Case) -> str | None:
@@ -98,7 +98,7 @@ def waits_for_dead_worker(case: Case) -> str | None:
 @diagnosis(
     "death-taken-for-end",
     cause="A worker that died is taken for one that has done its share.",
-    mend="Let a worker say that it is done, and raise where it ends without having said so, whatever its exit code.",
+    fix="Let a worker say that it is done, and raise where it ends without having said so, whatever its exit code.",
     explains=_LOSSES,
 )
 def death_taken_for_end(case: Case) -> str | None:
@@ -115,7 +115,7 @@ def death_taken_for_end(case: Case) -> str | None:
 @diagnosis(
     "batch-unpicklable",
     cause="A batch that cannot be pickled is lost in the thread that feeds the queue, where nobody sees the error.",
-    mend="Pickle the batch in the worker's own loop, inside its try, and send bytes; the error then goes the usual way.",
+    fix="Pickle the batch in the worker's own loop, inside its try, and send bytes; the error then goes the usual way.",
     explains=_LOSSES,
 )
 def batch_unpicklable(case: Case) -> str | None:
@@ -149,7 +149,7 @@ def _reads_ahead(case: Case, rank: int) -> bool:
 @diagnosis(
     "error-swallowed-by-thread",
     cause="A helper thread that reads ahead died of the error, and nobody told the consumer.",
-    mend="Catch the error in the thread, put it in the queue, and raise it in next().",
+    fix="Catch the error in the thread, put it in the queue, and raise it in next().",
     explains=_LOSSES,
 )
 def error_swallowed_by_thread(case: Case) -> str | None:
@@ -172,7 +172,7 @@ def error_swallowed_by_thread(case: Case) -> str | None:
 @diagnosis(
     "worker-left-at-first-error",
     cause="A worker leaves its loop at its first error, and the rest of its share is lost with it.",
-    mend="Catch the error inside the loop, pass it on as that batch's result, and go on with the next batch.",
+    fix="Catch the error inside the loop, pass it on as that batch's result, and go on with the next batch.",
     explains=_LOSSES,
 )
 def worker_left_at_first_error(case: Case) -> str | None:
@@ -200,7 +200,7 @@ def worker_left_at_first_error(case: Case) -> str | None:
 @diagnosis(
     "false-end",
     cause="The fault is taken for the end: a generator that raised is finished, or a StopIteration leaked out of a read.",
-    mend="Read outside of generators that must go on, and turn a StopIteration of the data set into an error.",
+    fix="Read outside of generators that must go on, and turn a StopIteration of the data set into an error.",
     explains=_LOSSES,
 )
 def false_end(case: Case) -> str | None:
@@ -240,7 +240,7 @@ def _others_went_on(case: Case, fault: np.void) -> bool:
 @diagnosis(
     "batch-lost-worker-alive",
     cause="A batch that was read whole is dropped on its way to the consumer, while its worker lives.",
-    mend="Count the batches sent and received, and raise where one is missing; never drop a result because of another's error.",
+    fix="Count the batches sent and received, and raise where one is missing; never drop a result because of another's error.",
     explains=_LOSSES,
 )
 def batch_lost_worker_alive(case: Case) -> str | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...harness.history import Events
-from ...harness.recorder import Kind
+from ...harness.trial.event_log import Kind
+from ...harness.trial.history import Events
 from ..checks.base import count, spans
 from .base import Case, Ids, diagnosis
 
@@ -31,7 +31,7 @@ def _in_order(events: Events) -> bool:
 @diagnosis(
     "shuffled-differently",
     cause="Each rank, or each worker, draws its own permutation and takes its share of that.",
-    mend="Draw one permutation from the job's seed and epoch, the same everywhere, and split that.",
+    fix="Draw one permutation from the job's seed and epoch, the same everywhere, and split that.",
     explains=("no-duplicates", "no-lost-batches", "fresh-epoch"),
 )
 def shuffled_differently(case: Case) -> str | None:
@@ -49,7 +49,7 @@ def shuffled_differently(case: Case) -> str | None:
 @diagnosis(
     "not-split-by-worker",
     cause="Each worker reads the whole share of its rank, instead of its part of it.",
-    mend="Split what is iterated by the worker's number, as torch.utils.data.get_worker_info() tells it.",
+    fix="Split what is iterated by the worker's number, as torch.utils.data.get_worker_info() tells it.",
     explains=("no-duplicates", "fresh-epoch", "finite-epoch", "honest-length"),
 )
 def not_split_by_worker(case: Case) -> str | None:
@@ -70,7 +70,7 @@ def not_split_by_worker(case: Case) -> str | None:
 @diagnosis(
     "not-split-by-rank",
     cause="Each rank reads the whole source, instead of its part of it.",
-    mend="Split what is iterated by job.rank and job.world_size before the workers split it.",
+    fix="Split what is iterated by job.rank and job.world_size before the workers split it.",
     explains=("no-duplicates", "fresh-epoch", "finite-epoch", "honest-length"),
 )
 def not_split_by_rank(case: Case) -> str | None:
@@ -85,7 +85,7 @@ def not_split_by_rank(case: Case) -> str | None:
 @diagnosis(
     "rank-and-worker-composed-wrongly",
     cause="The shares of (rank, worker) pairs overlap and leave a gap: the two numbers are not composed into one.",
-    mend="Let share rank * workers + worker of world_size * workers shares be that pair's.",
+    fix="Let share rank * workers + worker of world_size * workers shares be that pair's.",
     explains=("no-duplicates", "no-lost-batches", "fresh-epoch", "ranks-in-step"),
 )
 def rank_and_worker_composed_wrongly(case: Case) -> str | None:
@@ -123,7 +123,7 @@ def _tails(case: Case, samples: Ids) -> dict[int, Ids]:
 @diagnosis(
     "drop-last-per-worker",
     cause="drop_last is applied to each worker's samples, so that each drops a partial batch of its own.",
-    mend="Collect the samples of all workers before they are batched, or split the batches and not the samples.",
+    fix="Collect the samples of all workers before they are batched, or split the batches and not the samples.",
     explains=("no-lost-batches", "honest-length", "fresh-epoch"),
 )
 def drop_last_per_worker(case: Case) -> str | None:
@@ -146,7 +146,7 @@ def drop_last_per_worker(case: Case) -> str | None:
 @diagnosis(
     "batched-per-worker",
     cause="Each worker makes batches of its own samples, so that each ends with a short one.",
-    mend="Collect the samples of all workers before they are batched, or split the batches and not the samples.",
+    fix="Collect the samples of all workers before they are batched, or split the batches and not the samples.",
     explains=("full-batches", "honest-length"),
 )
 def batched_per_worker(case: Case) -> str | None:
@@ -178,7 +178,7 @@ def batched_per_worker(case: Case) -> str | None:
 @diagnosis(
     "length-of-the-whole-set",
     cause="len() counts the batches of all ranks, and each rank brings only its own.",
-    mend="Let len() count the batches of this rank's share.",
+    fix="Let len() count the batches of this rank's share.",
     explains=("honest-length",),
 )
 def length_of_the_whole_set(case: Case) -> str | None:
@@ -195,7 +195,7 @@ def length_of_the_whole_set(case: Case) -> str | None:
 @diagnosis(
     "length-in-samples",
     cause="len() counts samples, not batches.",
-    mend="Let len() be the number of samples divided by the batch size, rounded as drop_last says.",
+    fix="Let len() be the number of samples divided by the batch size, rounded as drop_last says.",
     explains=("honest-length",),
 )
 def length_in_samples(case: Case) -> str | None:
@@ -210,7 +210,7 @@ def length_in_samples(case: Case) -> str | None:
 @diagnosis(
     "damage-shrinks-one-rank",
     cause="Skipped samples shorten the epoch of the rank that they fall on, and no other.",
-    mend="Refill the batches of that rank, or agree on the number of steps over all ranks (one all_reduce before the epoch).",
+    fix="Refill the batches of that rank, or agree on the number of steps over all ranks (one all_reduce before the epoch).",
     explains=("ranks-in-step",),
 )
 def damage_shrinks_one_rank(case: Case) -> str | None:
@@ -230,7 +230,7 @@ def damage_shrinks_one_rank(case: Case) -> str | None:
 @diagnosis(
     "remainder-not-evened-out",
     cause="The ranks do not divide the samples, and the remainder makes a batch more on some of them.",
-    mend="Pad or drop the remainder, as torch.utils.data.DistributedSampler does, and declare it with tail=….",
+    fix="Pad or drop the remainder, as torch.utils.data.DistributedSampler does, and declare it with tail=….",
     explains=("ranks-in-step",),
 )
 def remainder_not_evened_out(case: Case) -> str | None:

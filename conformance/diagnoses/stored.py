@@ -9,10 +9,10 @@ import numpy as np
 from ...harness.corpus.base import DiskFault
 from ...harness.corpus.damage.pictures import PictureFault
 from ...harness.faults import Fault
-from ...harness.recorder import Content
+from ...harness.trial.event_log import Content
 from ..checks.base import count, spans
 from ..checks.disk import losses
-from ..expectation import Owed
+from ..judging.expectation import Owed
 from .base import Case, diagnosis
 
 _UNREADABLE_TAIL = ("cut", "zeros", "bits", "structure")
@@ -34,7 +34,7 @@ def _named(case: Case, samples: list[int]) -> str:
 @diagnosis(
     "cut-picture-filled-up",
     cause="A decoder fills what is missing of a damaged picture with grey, and the loader passes it on as whole.",
-    mend="Leave PIL.ImageFile.LOAD_TRUNCATED_IMAGES unset (no library of yours may set it either) and decode strictly.",
+    fix="Leave PIL.ImageFile.LOAD_TRUNCATED_IMAGES unset (no library of yours may set it either) and decode strictly.",
     explains=("content-intact",),
 )
 def cut_picture_filled_up(case: Case) -> str | None:
@@ -50,7 +50,7 @@ def cut_picture_filled_up(case: Case) -> str | None:
 @diagnosis(
     "schema-not-checked",
     cause="The reader takes values as they are: nothing between the file and the batch checks them against the schema.",
-    mend="Check each row or batch against the schema (no nulls, lengths, ranges) and treat what breaks it as damaged.",
+    fix="Check each row or batch against the schema (no nulls, lengths, ranges) and treat what breaks it as damaged.",
     explains=("content-intact",),
 )
 def schema_not_checked(case: Case) -> str | None:
@@ -65,7 +65,7 @@ def _is_of_rows(fault: Fault) -> bool:
 @diagnosis(
     "file-left-at-first-error",
     cause="The reader gives up a file at its first damaged sample, and goes on with the next file.",
-    mend="Put the handler around one sample's decoding, not around the file's reading; or declare blast_radius=\"file\".",
+    fix="Put the handler around one sample's decoding, not around the file's reading; or declare blast_radius=\"file\".",
     explains=("loss-factor", "no-lost-batches"),
 )
 def file_left_at_first_error(case: Case) -> str | None:
@@ -75,7 +75,7 @@ def file_left_at_first_error(case: Case) -> str | None:
 @diagnosis(
     "row-group-given-up",
     cause="The reader drops a whole row group (or record batch) for one damaged row.",
-    mend="Check rows, not row groups, and keep the good ones; or declare blast_radius=\"file\".",
+    fix="Check rows, not row groups, and keep the good ones; or declare blast_radius=\"file\".",
     explains=("loss-factor", "no-lost-batches"),
 )
 def row_group_given_up(case: Case) -> str | None:

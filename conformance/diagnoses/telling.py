@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...harness.faults import Effect
-from ...harness.recorder import Kind
+from ...harness.trial.event_log import Kind
 from ..checks.base import count, spans
-from ..expectation import Owed
-from ..ledger import Fate
+from ..judging.expectation import Owed
+from ..judging.ledger import Fate
 from .base import Case, Ids, diagnosis
 
 
@@ -25,7 +25,7 @@ def _gone(case: Case) -> Ids:
 @diagnosis(
     "substituted-silently",
     cause="A good sample arrives again in the place of a damaged one, and nothing says so.",
-    mend="Report each substitution by job.on_skip or loader.skipped, and declare it with on_damage=\"substitute\".",
+    fix="Report each substitution by job.on_skip or loader.skipped, and declare it with on_damage=\"substitute\".",
     explains=("exact-skip-count", "no-duplicates", "contract-kept", "no-lost-batches", "fresh-epoch"),
 )
 def substituted_silently(case: Case) -> str | None:
@@ -44,7 +44,7 @@ def substituted_silently(case: Case) -> str | None:
 @diagnosis(
     "skip-counter-in-worker",
     cause="The skips are counted in a worker's copy of the loader or the data set, and read in the consumer's process.",
-    mend="Call job.on_skip, which works in any process, or send the count along with each batch.",
+    fix="Call job.on_skip, which works in any process, or send the count along with each batch.",
     explains=("exact-skip-count",),
 )
 def skip_counter_in_worker(case: Case) -> str | None:
@@ -66,7 +66,7 @@ def skip_counter_in_worker(case: Case) -> str | None:
 @diagnosis(
     "skips-not-counted",
     cause="A damaged sample is left out without being counted.",
-    mend="Report each skip by job.on_skip(sample, reason), where it is decided.",
+    fix="Report each skip by job.on_skip(sample, reason), where it is decided.",
     explains=("exact-skip-count", "contract-kept"),
 )
 def skips_not_counted(case: Case) -> str | None:
@@ -83,7 +83,7 @@ def skips_not_counted(case: Case) -> str | None:
 @diagnosis(
     "oddity-taken-for-missing",
     cause="A legal but odd value is taken for a missing one.",
-    mend="Compare with None, and not by truth value, length or NaN.",
+    fix="Compare with None, and not by truth value, length or NaN.",
     explains=("oddities-kept", "exact-skip-count"),
 )
 def oddity_taken_for_missing(case: Case) -> str | None:
@@ -98,7 +98,7 @@ def oddity_taken_for_missing(case: Case) -> str | None:
 @diagnosis(
     "class-lost-in-transit",
     cause="The error is built anew from its message when it leaves the worker, and its class does not allow that.",
-    mend="Send the error itself where it can be pickled, and raise it as the cause of one that names it where it cannot.",
+    fix="Send the error itself where it can be pickled, and raise it as the cause of one that names it where it cannot.",
     explains=("error-kept",),
 )
 def class_lost_in_transit(case: Case) -> str | None:

@@ -27,13 +27,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...harness.contract.job import SOURCES
 from ...harness.errors import UserError
-from ...harness.job import SOURCES
-from ...harness.spec import Topology
+from ...harness.trial.spec import Topology
 from .. import checks, scenarios
 from ..checks.base import unknown
-from ..topologies import START_METHODS
-from ..verdict import Mark, Verdict
+from ..judging.verdict import Mark, Verdict
+from ..scenarios.topologies import START_METHODS
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from .. import explain
+from ..commands import explain
 from .terminal import field, heading, to_string
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from ..compare import Comparison
+from ..commands.compare import Comparison
 from .digest import SIGNS, Column
 from .html import page
 from .terminal import STYLES, WIDTH, heading, legend, printable, to_string

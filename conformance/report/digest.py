@@ -7,9 +7,9 @@ import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from ...harness.job import Contract
-from ...harness.spec import Topology
-from ..verdict import Mark, Verdict
+from ...harness.contract.job import Contract
+from ...harness.trial.spec import Topology
+from ..judging.verdict import Mark, Verdict
 from .model import Report
 
 SIGNS: Mapping[str, tuple[str, str]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from ..verdict import Mark, Verdict
+from ..judging.verdict import Mark, Verdict
 from .model import Report
 from .terminal import printable, render_failure
 
@@ -50,7 +50,7 @@ def _case(suite: ElementTree.Element, verdict: Verdict) -> None:
 
 
 def properties_of(verdict: Verdict) -> dict[str, str]:
-    """The properties of a verdict's test case, in both doors' JUnit files."""
+    """The properties of a verdict's test case, in the JUnit files."""
     found = {
         "scenario": verdict.scenario,
         "source": verdict.source,

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...harness.contract.job import Contract
 from ...harness.errors import UserError
-from ...harness.job import Contract
 from ...harness.plan import FaultPlan
-from ...harness.spec import Topology, TrialSpec
-from ..exit_codes import ExitCode
-from ..verdict import Mark, Verdict
+from ...harness.trial.spec import Topology, TrialSpec
+from ..commands.exit_codes import ExitCode
+from ..judging.verdict import Mark, Verdict
 
 SCHEMA = 1
 """Version of the JSON report. Fields may be added under the same number; none changes its meaning or goes away."""

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..checks.base import count, spans
-from ..verdict import Mark, Verdict
+from ..judging.verdict import Mark, Verdict
 from .digest import SIGNS, Broken, Column, Digest, Reason, digest, kind_of, worst
 from .model import Report
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from ...harness.history import History
+from ...harness.trial.history import History
 from ..checks.base import count, spans
 from .digest import SIGNS, digest, kind_of
 from .model import Report, TrialResult

@@ -1,4 +1,4 @@
-"""``badbatch corpus …``: a thin door to making, verifying and looking at corpora.
+"""``badbatch corpus …``: a thin layer over making, verifying and looking at corpora.
 
 Exit codes: 0 fine; 1 ``verify`` found changes; 2 the user's input is wrong; 4 the harness failed; 130 stopped by Ctrl-C.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from ..errors import BadbatchError, UserError
-from ..stopping import stoppable
+from ..processes.stopping import stoppable
 
 CHANGED, USAGE, FAILED, STOPPED = 1, 2, 4, 130
 

@@ -20,7 +20,7 @@ from .damage import disk_faults
 from .damage.pictures import PictureFault
 from .draws import draw
 from .manifest import library_versions
-from .opinions import WHOLE
+from .oracles import WHOLE
 from .studio import studio
 from .truth import Decoded, opinion, with_opencv, with_pillow
 

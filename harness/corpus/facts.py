@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from ..faults.base import from_json
 from ..plan import FaultPlan
-from ..spec import Stored
+from ..trial.spec import Stored
 from .base import Recipe, SampleRecord, State
 from .damage import disk_faults
 from .manifest import read_recipe, read_samples
 
 ODD = "odd"
-"""The state of a legal oddity in :attr:`~badbatch.harness.spec.Stored.states`."""
+"""The state of a legal oddity in :attr:`~badbatch.harness.trial.spec.Stored.states`."""
 
 
 def facts(root: str) -> tuple[Stored, FaultPlan]:

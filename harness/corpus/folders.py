@@ -169,7 +169,7 @@ class LocalFolder(Folder):
     def remove_abandoned(self, mark: str) -> None:
         """Delete what :meth:`beside` gave to processes that were killed since."""
         above, name = os.path.split(self.address)
-        from ..family import alive
+        from ..processes.process_tree import alive
 
         prefix = f".{name}.{mark}-"
         with contextlib.suppress(FileNotFoundError), os.scandir(above) as entries:

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import UserError
-from ..marks import MAX_ID, read_mark
+from ..identity.marks import MAX_ID, read_mark
 from .base import Chunk, CorpusKind, DiskFault, MadeFile, Recipe, SampleRecord, State
 from .damage.oddities import PictureOddity
 from .damage.paths import PathFault
 from .damage.pictures import Needs, PictureFault
 from .draws import Lottery, draw, number
 from .jpegparts import PNG_SIGNATURE, jpeg_part
-from .opinions import state_of
+from .oracles import state_of
 from .originals import original_chunks
 from .studio import Studio, studio
 from .truth import judge, judge_oddity, unsound

@@ -13,7 +13,7 @@ from typing import Any
 from . import gzipped
 from .declared import ROWS
 from .layout import StoredFault
-from .opinions import NOTHING, WHOLE, lossy, raises
+from .oracles import NOTHING, WHOLE, lossy, raises
 
 
 class LineFault(StoredFault):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from ..spec import TrialSpec
+from ..trial.spec import TrialSpec
 from .base import SampleRecord, State
 from .facts import recipe_of
 from .make import make

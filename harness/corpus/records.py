@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .base import DiskFault, SampleRecord, State
-from .opinions import state_of
+from .oracles import state_of
 
 
 def _odd_of_samples(fault: DiskFault) -> bool:

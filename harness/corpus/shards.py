@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import tarfiles
 from .layout import StoredFault
-from .opinions import NOTHING, WHOLE, lossy, raises
+from .oracles import NOTHING, WHOLE, lossy, raises
 from .tarfiles import Member, Placed
 
 

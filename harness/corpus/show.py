@@ -13,7 +13,7 @@ from . import tarfiles
 from .base import CorpusKind, Recipe, SampleRecord
 from .folders import Folder, folder
 from .manifest import read_corpus, read_samples
-from .opinions import WHOLE
+from .oracles import WHOLE
 from .recipe import kind_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import HarnessError
-from ..markcode import COLUMNS, DARK, GRID, LIGHT, mark_words
-from ..marks import draw_mark
+from ..identity.mark_code import COLUMNS, DARK, GRID, LIGHT, mark_words
+from ..identity.marks import draw_mark
 
 _GROUP = 6  # cells whose code is looked up at once
 _GROUP_BITS = (1 << _GROUP) - 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..marks import SMALLEST, draw_mark
+from ..identity.marks import SMALLEST, draw_mark
 from .draws import draw, number
 from .paint import Pixels, paint
 from .pngfile import png_bytes

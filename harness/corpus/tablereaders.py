@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import content
 from .declared import Declared
-from .opinions import NOTHING, WHOLE, lossy, raises
+from .oracles import NOTHING, WHOLE, lossy, raises
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .jpegparts import jpeg_is_complete, png_is_complete
-from .opinions import WHOLE, lossy, raises
+from .oracles import WHOLE, lossy, raises
 
 Decoded = npt.NDArray[Any]
 Decoder = Callable[[bytes], Decoded]

@@ -11,7 +11,7 @@ from .base import Chunk, CorpusKind, DiskFault, MadeFile, Recipe, State
 from .damage.pictures import PictureFault
 from .draws import draw
 from .layout import Layout, Regions, StoredFault, check_choices, storage_of
-from .opinions import lossy, state_of
+from .oracles import lossy, state_of
 from .records import record_of
 from .shards import Shard, ShardFault
 from .studio import picture_bytes

@@ -173,13 +173,13 @@ def stops_itself() -> None:
 
 
 @rogue
-def stops_its_warden() -> None:
+def stops_its_supervisor() -> None:
     os.kill(os.getppid(), signal.SIGSTOP)
     forever()
 
 
 @rogue
-def kills_its_warden() -> None:
+def kills_its_supervisor() -> None:
     daemon()
     os.kill(os.getppid(), signal.SIGKILL)
     forever()

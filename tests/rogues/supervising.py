@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 from badbatch.harness.faults import Hang
-from badbatch.harness.history import History
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.recorder import Kind
-from badbatch.harness.spec import Topology, TrialSpec
-from badbatch.harness.supervisor import Supervisor
+from badbatch.harness.processes.supervisor import Supervisor
+from badbatch.harness.trial.event_log import Kind
+from badbatch.harness.trial.history import History
+from badbatch.harness.trial.spec import Topology, TrialSpec
 
 
 def say(word: str) -> None:

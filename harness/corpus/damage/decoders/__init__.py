@@ -1,4 +1,4 @@
-"""Files that are whole, and whose decoder dies of them: marked files, for the decoder of :mod:`badbatch.harness.planted`."""
+"""Files that are whole, and whose decoder dies of them: marked files, for the decoder of :mod:`badbatch.harness.instrumentation`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import ClassVar
 
-from ....planted.decoder import marked
+from ....instrumentation.decoder import marked
 from ..pictures import PictureFault
 
 
@@ -16,7 +16,7 @@ class DecoderFault(PictureFault):
     by_name = True
     family = "decoder"
     befalls: ClassVar[str]
-    """The name in the marked file: a key of :data:`badbatch.harness.planted.decoder.EFFECTS`."""
+    """The name in the marked file: a key of :data:`badbatch.harness.instrumentation.decoder.EFFECTS`."""
 
     def damage(self, data: bytes, draw: random.Random, other: Callable[[], bytes]) -> bytes:
         return marked(self.befalls, data)

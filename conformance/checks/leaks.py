@@ -1,0 +1,49 @@
+"""The check on what a loader leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...harness.trial.event_log import Kind, Remains
+from ...harness.trial.history import History
+from ..judging.expectation import Expectation
+from ..judging.ledger import Ledger
+from .base import Violation, check, count
+
+_WORDS = {
+    Remains.PROCESS: "process",
+    Remains.THREAD: "thread",
+    Remains.SHARED_MEMORY: "shared-memory object",
+    Remains.DESCRIPTOR: "descriptor",
+    Remains.FILE: "temporary file",
+}
+
+
+@check(
+    "no-leftovers",
+    title="Nothing of the loader remains after it was closed",
+    why="Workers, segments and descriptors that outlive their loader fill the machine over a sweep of runs.",
+    source="DESIGN of badbatch; torch.utils.data, shutdown of workers",
+)
+def no_leftovers(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """No process, thread, shared-memory object, descriptor or temporary file, also after an early break; and closing ends."""
+    for rank in range(history.spec.topology.ranks):
+        begun, ended = (len(history.of(kind, rank=rank)) for kind in (Kind.CLOSING, Kind.CLOSED))
+        if begun > ended and history.ended.cut in ("out of time", "stalled"):
+            yield Violation(
+                "closing the loader comes to an end",
+                f"it had not ended when the trial was cut, after {history.ended.seconds:.0f} s",
+            )
+            return
+    found = [(_WORDS[Remains(int(event["flags"]))], history.text(event)) for event in history.of(Kind.LEFTOVER)]
+    if not found and history.complete:
+        found = [(_OUTLIVED[str(entry["what"])], str(entry["name"])) for entry in history.ended.leftovers]
+    if not found:
+        return
+    kinds = sorted({what for what, _ in found})
+    counted = ", ".join(count(sum(what == kind for what, _ in found), kind) for kind in kinds)
+    names = ", ".join(sorted({name for _, name in found})[:3])
+    yield Violation("nothing of the loader remains after it was closed and dropped", f"{counted} remained: {names}")
+
+
+_OUTLIVED = {"process": "process", "shared memory": "shared-memory object"}

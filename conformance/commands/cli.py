@@ -1,0 +1,301 @@
+"""The ``badbatch`` command: parse, call, print, exit.
+
+Nothing heavy is imported before a command runs, so that ``badbatch --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ...harness.errors import BadbatchError, UserError
+from ...harness.processes.stopping import stoppable
+from .exit_codes import ExitCode, table
+from .options import BY_NAME, OPTIONS, Options, to_options
+
+if TYPE_CHECKING:
+    from ..report.model import Report
+
+FAILURES = Path(".badbatch")
+"""Where the folders of failing trials are kept, in the current directory."""
+KINDS = ("checks", "scenarios", "faults", "diagnoses")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Interrupted(Exception):
+    """Ctrl-C, SIGTERM or SIGHUP, while a command ran."""
+
+
+class _Badbatch(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # click would print an empty line for it
+            raise _Interrupted from None
+
+
+class _Corpus(click.Group):
+    """Stands in for the group of :mod:`badbatch.harness.corpus.cli`, which is imported when it is used."""
+
+    def _real(self) -> click.Group:
+        from ...harness.corpus.cli import corpus
+
+        return corpus
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return self._real().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self._real().get_command(ctx, cmd_name)
+
+
+@click.group(
+    cls=_Badbatch,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="\b\nExit codes:\n" + table(),
+)
+@click.version_option(package_name="badbatch")
+def badbatch() -> None:
+    """Hold data loaders to their promises, with damaged data and misbehaving storage."""
+
+
+def _suite_options(*more: str, without: Sequence[str] = ()) -> Callable[[F], F]:
+    """The suite's options from the table, and those of the command alone that are named."""
+    names = [option.name for option in OPTIONS if option.field is not None and option.name not in without]
+
+    def decorate(command: F) -> F:
+        for name in reversed([*names, *more]):
+            option = BY_NAME[name]
+            how: dict[str, Any] = {"metavar": option.metavar, "multiple": option.repeatable}
+            if option.is_flag:
+                how = {"is_flag": True}
+            command = click.option(option.flag_for_cli, help=option.full_help, **how)(command)
+        return command
+
+    return decorate
+
+
+_quiet = click.option("-q", "--quiet", is_flag=True, help="No progress, and of the report only its last line.")
+
+
+def _options(given: dict[str, Any]) -> Options:
+    values = {name.replace("_", "-"): value for name, value in given.items()}
+    return to_options(values, {name: option.flag_for_cli for name, option in BY_NAME.items()})
+
+
+def _targets(**given: str | None) -> dict[str, Path]:
+    """Where each report is to go; asked before the run, so that a wrong path costs no run."""
+    from ..report.files import check_target
+
+    found = {kind: Path(path) for kind, path in given.items() if path}
+    for path in found.values():
+        check_target(path)
+    return found
+
+
+@badbatch.command()
+@click.argument("loader", metavar="LOADER")
+@_suite_options("json", "html", "junit")
+@_quiet
+def run(loader: str, quiet: bool, json: str | None, html: str | None, junit: str | None, **given: Any) -> ExitCode:
+    """Hold LOADER (pkg.module:attr) to its promises.
+
+    Runs the conformance suite. The current directory is importable. The folders of failing trials are kept in .badbatch,
+    for badbatch replay and badbatch judge.
+    """
+    options = _options(given)
+    targets = _targets(json=json, html=html, junit=junit)
+    from ..engine.suite import Suite
+    from .progress import Progress
+
+    with Progress(quiet) as progress, Suite(loader, options, failures=FAILURES) as suite:
+        progress.begin(loader)
+        suite.start()
+        progress.begin(loader, len(suite.specs()))
+        suite.prepare()
+        report = suite.run(progress.judged)
+    _write(targets, [report])
+    _print_report(report, quiet, aside=targets.get("json") == Path("-"))
+    return report.exit_code
+
+
+def _write(targets: dict[str, Path], reports: list[Report]) -> None:
+    from ..report.files import write
+
+    for kind, path in targets.items():
+        write(kind, path, reports)
+
+
+def _print_report(report: Report, quiet: bool, aside: bool = False) -> None:
+    from ..report import terminal
+
+    width, colour = _terminal(aside)
+    text = (
+        terminal.render_last_line(report, colour=colour)
+        if quiet
+        else terminal.render(report, width=width, colour=colour)
+    )
+    click.echo(text, err=aside, color=colour)
+
+
+def _terminal(aside: bool = False) -> tuple[int, bool]:
+    """Width, and whether colour is wanted, of where a report goes: standard output, or aside to standard error."""
+    import shutil
+
+    from ..report.terminal import WIDTH
+
+    stream = sys.stderr if aside else sys.stdout
+    if not stream.isatty():
+        return WIDTH, False
+    colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return shutil.get_terminal_size((WIDTH, 24)).columns, colour
+
+
+@badbatch.command()
+@click.argument("names", metavar="LOADER|REPORT.json...", nargs=-1, required=True)
+@_suite_options("json", "html")
+@click.option("--markdown", metavar="FILE", help="Write the comparison as Markdown.")
+@_quiet
+def compare(
+    names: tuple[str, ...], quiet: bool, json: str | None, html: str | None, markdown: str | None, **given: Any
+) -> ExitCode:
+    """Put several loaders side by side.
+
+    Runs the suite over each. A file written with --json (or by pytest with --loader-json) stands for its loader, and nothing
+    is run for it. The exit code is the worst of the loaders'.
+    """
+    options = _options(given)
+    targets = _targets(json=json, html=html, markdown=markdown)
+    from ..report import comparison
+    from ..report.files import write_text_to
+    from ..report.jsonfile import dumps
+    from . import compare as comparing
+    from .progress import Progress
+
+    with Progress(quiet) as progress:
+        found = comparing.gather(names, options, progress.begin, progress.judged)
+    texts = {"json": lambda: dumps(found.to_json()), "html": lambda: comparison.html(found)}
+    texts["markdown"] = lambda: comparison.markdown(found)
+    for kind, path in targets.items():
+        write_text_to(texts[kind](), path)
+    aside = Path("-") in targets.values()
+    if not quiet:
+        width, colour = _terminal(aside)
+        click.echo(comparison.render(found, width=width, colour=colour), err=aside, color=colour)
+    return found.exit_code
+
+
+@badbatch.command()
+@click.argument("trial", metavar="TRIAL.json|FOLDER", type=click.Path(path_type=Path))
+@click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep the new record in this folder.")
+@click.option("--isolation", metavar=BY_NAME["isolation"].metavar, help=BY_NAME["isolation"].full_help)
+@click.option("--json", metavar="FILE", help=BY_NAME["json"].help)
+@_quiet
+def replay(trial: Path, keep: Path | None, isolation: str | None, json: str | None, quiet: bool) -> ExitCode:
+    """Run exactly a stored trial again, and judge it."""
+    how = BY_NAME["isolation"].value(isolation, "--isolation")
+    targets = _targets(json=json)
+    from ..engine import single
+
+    report, history = single.replay(trial, keep, how)
+    return _print_trial(report, history, quiet, targets)
+
+
+@badbatch.command()
+@click.argument("folder", metavar="TRIAL_FOLDER", type=click.Path(path_type=Path))
+@click.option("--json", metavar="FILE", help=BY_NAME["json"].help)
+@_quiet
+def judge(folder: Path, json: str | None, quiet: bool) -> ExitCode:
+    """Judge a recorded trial again. Nothing is run."""
+    targets = _targets(json=json)
+    from ..engine import single
+
+    report, history = single.judge_folder(folder)
+    return _print_trial(report, history, quiet, targets)
+
+
+def _print_trial(report: Report, history: Any, quiet: bool, targets: dict[str, Path]) -> ExitCode:
+    from ..report import trial
+
+    _write(targets, [report])
+    aside = Path("-") in targets.values()
+    if quiet:
+        _print_report(report, quiet, aside)
+    else:
+        width, colour = _terminal(aside)
+        click.echo(trial.render(report, history, width=width, colour=colour), err=aside, color=colour)
+    return report.exit_code
+
+
+@badbatch.command()
+@click.argument("name", metavar="[CHECK|SCENARIO|FAULT|DIAGNOSIS]", required=False)
+def explain(name: str | None) -> None:
+    """Say what a name of badbatch stands for.
+
+    A check, a scenario, a fault or a diagnosis; without a name, how all of it hangs together.
+    """
+    from ..report import articles
+
+    width, colour = _terminal()
+    text = articles.overview(width, colour) if name is None else articles.render(name, width, colour)
+    click.echo(text, color=colour)
+
+
+@badbatch.command("list")
+@click.argument("kind", type=click.Choice(KINDS))
+def list_names(kind: str) -> None:
+    """List what there is, each with a line on it."""
+    from ..report import articles
+
+    width, colour = _terminal()
+    click.echo(articles.listing(kind, width if sys.stdout.isatty() else None, colour), color=colour)
+
+
+badbatch.add_command(_Corpus("corpus", help="Make and verify corpora of data gone bad."))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command's entry: whatever happens becomes a line and an exit code (:class:`ExitCode`)."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that lacks a letter shows a question mark
+            stream.reconfigure(errors="replace")
+    with stoppable():
+        code = int(_run(arguments))
+    sys.exit(code)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        code = badbatch.main(args=arguments, prog_name="badbatch", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f" ({context.command_path} --help)" if context is not None else ""
+        click.echo(f"badbatch: {' '.join(error.format_message().split())}{hint}", err=True)
+        return ExitCode.USAGE
+    except (_Interrupted, KeyboardInterrupt, click.Abort):
+        click.echo("badbatch: interrupted; nothing is left running", err=True)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.KEPT
+    except BadbatchError as error:
+        for line in str(error).splitlines():
+            click.echo(f"badbatch: {line}", err=True)
+        return ExitCode.USAGE if isinstance(error, UserError) else ExitCode.HARNESS
+    except Exception:
+        traceback.print_exc()
+        click.echo("badbatch: this is a fault of badbatch itself, and says nothing about the loader", err=True)
+        return ExitCode.HARNESS
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""What every check, scenario, fault and diagnosis is, in words: made from the registries."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from ...harness import faults
+from ...harness.contract.job import Contract
+from ...harness.corpus.base import DiskFault
+from ...harness.corpus.damage import disk_faults
+from ...harness.errors import UserError
+from ...harness.plan import FaultPlan
+from ...harness.trial.spec import Stored, Topology, TrialSpec
+from .. import checks
+from ..checks.base import spans
+from ..diagnoses.base import Entry
+from ..diagnoses.diagnosis import DIAGNOSES
+from ..judging.verdict import CONSEQUENCES
+from ..scenarios import memory, names
+from ..scenarios.base import Scenario
+from ..scenarios.disk import FILES, Damage, DiskScenario
+from ..scenarios.disk import SCENARIOS as ON_DISK
+
+_EXAMPLE = Topology(workers=2, ranks=2)
+_SAMPLES, _BATCH_SIZE = 40, 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Article:
+    """All that is to be said of one name."""
+
+    kind: str
+    """``check``, ``scenario``, ``fault`` or ``diagnosis``."""
+    name: str
+    title: str
+    parts: tuple[tuple[str, str], ...]
+    """(label, text), in order."""
+
+
+def find(name: str) -> list[Article]:
+    """Everything that has this name: a scenario may be called like its fault.
+
+    Raises:
+        UserError: nothing has; names the nearest.
+    """
+    found = [articles[name]() for articles in _ARTICLES.values() if name in articles]
+    if not found:
+        names = sorted({known for articles in _ARTICLES.values() for known in articles})
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"badbatch list {'|'.join(KINDS)} shows what there is"
+        raise UserError(f"nothing is called {name!r}; {hint}")
+    return found
+
+
+def names_of(kind: str) -> list[str]:
+    """The names of one kind (a key of :data:`KINDS`), in the order of its registry."""
+    return list(_ARTICLES[kind])
+
+
+def listing(kind: str) -> list[tuple[str, str]]:
+    """(name, title) of everything of one kind."""
+    return [(name, article().title) for name, article in _ARTICLES[kind].items()]
+
+
+def _check(check: checks.Check) -> Article:
+    exercising = [scenario.name for scenario in memory.SCENARIOS if check.exercised(example(scenario))]
+    everywhere = len(exercising) == len(memory.SCENARIOS)
+    on_disk = [scenario.name for scenario in ON_DISK if check.exercised(example_on_disk(scenario))]
+    explains = ", ".join(CONSEQUENCES.get(check.id, ()))
+    parts = [
+        ("why", check.why),
+        ("judged on", inspect.getdoc(check.function) or ""),
+        ("from", check.source),
+        ("tried in", "every scenario" if everywhere else ", ".join(exercising)),
+        ("on disk in", "every scenario" if len(on_disk) == len(ON_DISK) else ", ".join(on_disk)),
+        ("explains", explains),
+    ]
+    return _article("check", check.id, check.title, parts)
+
+
+def _scenario_of(name: str) -> Article:
+    """In memory, on disk, or both."""
+    on_disk = next((scenario for scenario in ON_DISK if scenario.name == name), None)
+    found = next((_scenario(scenario) for scenario in memory.SCENARIOS if scenario.name == name), None)
+    if on_disk is None:
+        assert found is not None
+        return found
+    struck = "; ".join(f"{kind}: {_befalls(on_disk.on[kind])}" for kind in on_disk.on)
+    if found is not None:
+        return dataclasses.replace(found, parts=(*found.parts, ("on disk", struck)))
+    exercised = [check.id for check in checks.registry().values() if check.exercised(example_on_disk(on_disk))]
+    parts = [
+        ("on disk", struck),
+        ("settings", _settings(on_disk)),
+        ("where", _ONLY_WITH_WORKERS if on_disk.needs_workers else ""),
+        ("tries", ", ".join(exercised)),
+    ]
+    return _article("scenario", name, on_disk.why, parts)
+
+
+def _befalls(damage: Damage) -> str:
+    faults = ", ".join(dict.fromkeys(strike.fault for strike in damage.strikes))
+    files = "" if damage.files == FILES else f" ({damage.files} {'file' if damage.files == 1 else 'files'})"
+    return (faults or "no fault") + files
+
+
+_ONLY_WITH_WORKERS = "with workers only: the fault strikes the process that reads"
+
+
+def _settings(scenario: Scenario) -> str:
+    settings = [f"{name}={value}" for name, value in scenario.settings.items()]
+    return ", ".join([*settings, "with a timeout"] if scenario.timed else settings)
+
+
+def _scenario(scenario: Scenario) -> Article:
+    spec = example(scenario)
+    exercised = [check.id for check in checks.registry().values() if check.exercised(spec)]
+    plan = "none"
+    if scenario.fault is not None:
+        plan = f"{scenario.fault!r} on {spans(spec.plan)} of {spec.samples} samples, with batches of {spec.batch_size}"
+    parts = [
+        ("fault", plan),
+        ("settings", _settings(scenario)),
+        ("where", _ONLY_WITH_WORKERS if scenario.needs_workers else ""),
+        ("tries", ", ".join(exercised)),
+    ]
+    return _article("scenario", scenario.name, scenario.why, parts)
+
+
+def _fault(kind: str, cls: type[faults.Fault]) -> Article:
+    title, _, rest = (inspect.getdoc(cls) or "").partition("\n")
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    parameters = ", ".join(f"{field.name}={_default(field)}" for field in fields)
+    used = ", ".join(
+        [scenario.name for scenario in memory.SCENARIOS if isinstance(scenario.fault, cls)]
+        + [scenario.name for scenario in ON_DISK if any(kind in _faults_of(damage) for damage in scenario.on.values())]
+    )
+    parts = [
+        ("more", " ".join(rest.split())),
+        ("effect", _EFFECTS[cls.effect]),
+        (
+            "on disk",
+            f"one {cls.level}, of {', '.join(cls.kinds)}; family {cls.family}" if issubclass(cls, DiskFault) else "",
+        ),
+        ("parameters", parameters),
+        ("import", "" if issubclass(cls, DiskFault) else f"from badbatch.harness.faults import {cls.__name__}"),
+        ("used in", used),
+    ]
+    return _article("fault", kind, title, parts)
+
+
+def _faults_of(damage: Damage) -> set[str]:
+    return {strike.fault for strike in damage.strikes}
+
+
+def _default(field: dataclasses.Field[object]) -> str:
+    if field.default is not dataclasses.MISSING:
+        return repr(field.default)
+    return repr(field.default_factory()) if field.default_factory is not dataclasses.MISSING else "…"
+
+
+_EFFECTS: Mapping[faults.Effect, str] = {
+    faults.Effect.ERROR: "the read raises: the sample is damaged",
+    faults.Effect.VALUE: "the read returns something that is no good sample: it is damaged",
+    faults.Effect.UNPICKLABLE: "the read returns a good sample that cannot leave its process",
+    faults.Effect.LEGAL: "the sample is odd but good: it must arrive",
+    faults.Effect.STALL: "the read does not return: the sample is damaged",
+    faults.Effect.SLOW: "the read returns the good sample, late",
+    faults.Effect.CRASH: "the reading process dies: the sample is damaged",
+    faults.Effect.TRANSIENT: "the read fails at first, and is well when tried again",
+}
+
+
+def _diagnosis(entry: Entry) -> Article:
+    return _article("diagnosis", entry.id, entry.cause, [("fix", entry.fix)])
+
+
+def _article(kind: str, name: str, title: str, parts: list[tuple[str, str]]) -> Article:
+    return Article(kind, name, title, tuple((label, text) for label, text in parts if text))
+
+
+def example(scenario: Scenario) -> TrialSpec:
+    """The scenario's trial with two workers and two ranks, as the suite would run it by default."""
+    batch_size = scenario.settings.get("batch_size", _BATCH_SIZE)
+    samples = scenario.samples(_SAMPLES, batch_size)
+    return TrialSpec(
+        loader="",
+        directory="",
+        scenario=scenario.name,
+        source="map",
+        topology=_EXAMPLE,
+        plan=scenario.plan(samples, batch_size),
+        contract=Contract(),
+        samples=samples,
+        timeout_s=1.0 if scenario.timed else 0.0,
+        **{"batch_size": batch_size, **scenario.settings},
+    )
+
+
+_STATES = {faults.Effect.LEGAL: "odd", faults.Effect.SLOW: "slow", faults.Effect.STALL: "hangs"}
+
+
+def example_on_disk(scenario: DiskScenario) -> TrialSpec:
+    """The scenario's trial on the first kind of corpus that it knows, as if its faults had struck the first samples."""
+    kind, damage = next(iter(scenario.on.items()))
+    struck = [disk_faults(kind)[strike.fault](**strike.parameters) for strike in damage.strikes]
+    states = tuple((sample, _STATES.get(fault.effect, "damaged")) for sample, fault in enumerate(struck))
+    return dataclasses.replace(
+        example(scenario), source=kind, plan=FaultPlan(dict(enumerate(struck))), stored=Stored("{}", states)
+    )
+
+
+disk_faults()  # registers them, so that they stand beside those in memory
+
+_ARTICLES: dict[str, dict[str, Callable[[], Article]]] = {
+    "checks": {name: partial(_check, check) for name, check in checks.registry().items()},
+    "scenarios": {name: partial(_scenario_of, name) for name in names()},
+    "faults": {kind: partial(_fault, kind, cls) for kind, cls in faults.registry().items()},
+    "diagnoses": {entry.id: partial(_diagnosis, entry) for entry in DIAGNOSES},
+}
+KINDS = tuple(_ARTICLES)
+"""What can be listed."""
+
+OVERVIEW = """\
+badbatch feeds a data loader damaged data and misbehaving storage, records what really happened, and says which promises
+the loader broke. The number of workers and ranks must never change which samples arrive.
+
+A scenario is a named fault and its setting; run under one topology (workers × ranks) it is a trial. A check is one promise,
+judged on the record of a trial. A diagnosis is the likely cause of a failure. The verdict of a check on a trial is
+fail, inconclusive (it could not be told), pass, n/a (the contract lacks what the check needs) or known (declared by the
+loader's owner to fail)."""

@@ -1,0 +1,1 @@
+"""Runs many trials: the suite, the state of each trial, calibration, artifacts and claims."""

@@ -1,0 +1,48 @@
+"""How quickly a loader gives what is in order, measured in its clean trial: what a timeout has to allow it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from ...harness.trial.event_log import Kind
+from ...harness.trial.history import History
+
+_ALLOWANCE = 2.0
+"""A timeout is this many times the longest wait of the clean trial: others may start beside, and a read may be slow."""
+_STEP_S = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Pace:
+    """What was measured of one loader in one topology, in seconds."""
+
+    begin: float = 0.0
+    """From the start of the trial to the first batch of the last rank."""
+    wait: float = 0.0
+    """The longest call of ``next()``: usually the first, which starts the workers."""
+
+    def timeout(self, wanted: float, most: float) -> float:
+        """The timeout to give the loader: ``wanted``, or as much longer as a start takes here; at most ``most``."""
+        needed = math.ceil(_ALLOWANCE * self.wait / _STEP_S) * _STEP_S
+        return wanted if needed <= wanted else max(wanted, min(needed, most))
+
+
+def pace_of(history: History) -> Pace:
+    """Measure a trial in which nothing was wrong."""
+    events = history.events
+    if not len(events):
+        return Pace()
+    start = int(events["time"].min())
+    begin = wait = 0
+    for rank in range(history.spec.topology.ranks):
+        calls = history.of(Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, rank=rank)
+        got = calls[calls["kind"] == Kind.GOT]
+        if len(got):
+            begin = max(begin, int(got["time"][0]) - start)
+        asked = np.flatnonzero(calls["kind"][:-1] == Kind.ASK)
+        if len(asked):
+            wait = max(wait, int((calls["time"][asked + 1] - calls["time"][asked]).max()))
+    return Pace(begin / 1e9, wait / 1e9)

@@ -1,0 +1,53 @@
+"""One suite over several processes, as those of pytest-xdist: each trial is run by the first that claims it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from ...harness.trial.spec import TrialSpec
+from ..judging.verdict import Verdict
+from ..report.model import TrialResult
+from .artifacts import slug
+
+_ELSEWHERE_S = 120.0  # how long another process may take over a claimed trial, beyond the deadlines of its runs
+
+
+class Claims:
+    """The folder through which the processes tell each other what they run, and what came of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def claim(self, spec: TrialSpec) -> bool:
+        """Whether this process is the first to claim the trial."""
+        try:
+            self._home(spec).mkdir(parents=True)
+        except FileExistsError:
+            return False
+        return True
+
+    def tell(self, result: TrialResult) -> None:
+        """Leave the result of a claimed trial to the others."""
+        home = self._home(result.spec)
+        data = {"trial": result.to_json(), "verdicts": [verdict.to_json() for verdict in result.verdicts]}
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "result.partial").write_text(json.dumps(data), encoding="utf-8")
+        (home / "result.partial").rename(home / "result.json")
+
+    def result(self, loader: str, spec: TrialSpec) -> TrialResult | None:
+        """What the process that claimed the trial has told, if it has."""
+        try:
+            data = json.loads((self._home(spec) / "result.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return TrialResult.from_json(loader, data["trial"], [Verdict.from_json(loader, entry) for entry in data["verdicts"]])
+
+    def overdue(self, spec: TrialSpec, runs: int) -> bool:
+        """Whether the process that claimed the trial must be gone: so many runs would long have ended."""
+        since = time.time() - self._home(spec).stat().st_mtime
+        return since > runs * spec.deadline_s + _ELSEWHERE_S
+
+    def _home(self, spec: TrialSpec) -> Path:
+        return self._folder / slug(spec.id)

@@ -1,0 +1,117 @@
+"""One recorded trial, judged by itself: what ``badbatch judge`` and ``badbatch replay`` do."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from ...harness.contract.job import MEMORY_SOURCES
+from ...harness.errors import UserError
+from ...harness.processes.supervisor import Supervisor
+from ...harness.trial.event_log import Kind
+from ...harness.trial.history import History
+from ...harness.trial.spec import TrialSpec
+from ..judging.expectation import expect
+from ..judging.ledger import Stop, account
+from ..judging.verdict import Verdict, judge
+from ..report.model import Report, TrialResult
+from .corpora import restored
+
+
+def trial_file(path: Path) -> Path:
+    """The trial's file for a path that names it or the folder that holds it.
+
+    Raises:
+        UserError: neither.
+    """
+    found = path / "trial.json" if path.is_dir() else path
+    if not found.is_file():
+        raise UserError(f"{path} is no trial: give the folder of a trial, or its trial.json")
+    return found
+
+
+def judge_folder(folder: Path) -> tuple[Report, History]:
+    """Judge a recorded trial again, without starting a process.
+
+    Raises:
+        UserError: the folder holds no trial, or none that has been run.
+    """
+    home = trial_file(folder).parent
+    history = History.load(home)
+    if not len(history.events) and not (home / "ended.json").exists():
+        raise UserError(f"{folder} holds a trial that has not been run: badbatch replay {folder} runs it")
+    return report_on(history, {}, "recorded"), history
+
+
+def replay(
+    path: Path, keep: Path | None = None, isolation: Literal["auto", "fork", "spawn"] = "auto"
+) -> tuple[Report, History]:
+    """Run exactly a stored trial again, and judge it.
+
+    Args:
+        keep: the folder for the new record; None: it is removed.
+
+    Raises:
+        UserError: no trial, or its loader cannot be imported.
+    """
+    spec = TrialSpec.read(trial_file(path))
+    if not Path(spec.directory).is_dir():  # recorded on another machine, or in a folder that has moved
+        spec = dataclasses.replace(spec, directory=str(Path.cwd()))
+    if spec.source not in MEMORY_SOURCES and spec.stored is None and not Path(spec.root or "").is_dir():
+        raise UserError(f"the trial reads the corpus {spec.root}, which is not there")
+    if keep is not None and keep.exists() and any(keep.iterdir() if keep.is_dir() else [keep]):
+        raise UserError(f"{keep} is not empty: give a new folder for the record")
+    with tempfile.TemporaryDirectory(prefix="badbatch-") as scratch:
+        folder = Path(scratch) / "trial" if keep is None else keep
+        with Supervisor(spec.loader, spec.directory, isolation) as supervisor:
+            history = supervisor.run(restored(spec, Path(scratch)), folder)
+            return report_on(history, supervisor.versions, supervisor.isolation, kept=keep is not None), history
+
+
+def report_on(history: History, versions: dict[str, str], isolation: str, *, kept: bool = True) -> Report:
+    """A report over one trial."""
+    folder = Path(history.folder) if history.folder and kept else None
+    again = f"badbatch replay {folder}" if folder is not None else ""
+    verdicts = judge(history, replay=again)
+    spec = history.spec
+    result = trial_result(history, verdicts, folder)
+    return Report(
+        loader=spec.loader,
+        contracts={spec.source: spec.contract},
+        versions=versions,
+        seed=spec.seed,
+        trials=(result,),
+        verdicts=tuple(verdicts),
+        isolation=isolation,
+    )
+
+
+def trial_result(history: History, verdicts: Sequence[Verdict], folder: Path | None) -> TrialResult:
+    """What arrived of what should in the first epoch, and how the trial ended."""
+    expected = expect(history.spec)
+    epoch = account(history, expected).first
+    return TrialResult(
+        spec=history.spec,
+        verdicts=tuple(verdicts),
+        seconds=history.ended.seconds,
+        ended=ending(history, epoch.stops),
+        delivered=int(np.count_nonzero(epoch.arrivals)),
+        raised=len(history.of(Kind.RAISED)),
+        skipped=epoch.reported_total or 0,
+        arrivals_expected=int(np.count_nonzero(expected.good)) - expected.drop_budget,
+        folder=folder,
+    )
+
+
+def ending(history: History, stops: tuple[Stop, ...]) -> str:
+    """How a trial ended, in a word or two."""
+    if history.ended.cut or any(code for code in history.ended.ranks):
+        return str(history.ended)
+    if Stop.NEVER_BEGAN in stops:
+        return "never began"
+    return "gave up" if Stop.CAPPED in stops else "ended"

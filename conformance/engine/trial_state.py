@@ -1,0 +1,83 @@
+"""What is known of one trial while the suite runs: whether it is run at all, its repetitions, and what they come to."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from pathlib import Path
+
+from ...harness.contract.job import Contract
+from ...harness.trial.history import History
+from ...harness.trial.spec import Topology, TrialSpec
+from ..judging.expectation import expect
+from ..judging.ledger import Fate, account
+from ..judging.verdict import Mark, Verdict
+from ..report.model import TrialResult
+from ..scenarios.base import Scenario
+
+
+@dataclasses.dataclass
+class TrialState:
+    """What is known of one trial so far: its repetitions, and whether it is waited for."""
+
+    spec: TrialSpec
+    waits: bool
+    wanted: int = 1
+    started: int = 0
+    runs: list[tuple[History, list[Verdict]]] = dataclasses.field(default_factory=list)
+    folder: Path | None = None
+    result: TrialResult | None = None
+    elsewhere: bool = False
+    """Another process has claimed it, and will tell the result."""
+    keeps: bool = True
+    """Whether this process is the one to keep its record."""
+
+    @property
+    def hurries(self) -> bool:
+        """Whether it has a timeout and nothing that hangs: on a busy machine it may fail by no fault of the loader's."""
+        return self.spec.timeout_s > 0 and not expect(self.spec).lethal.any()
+
+
+def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> str:
+    """Why a trial is not run at all, so that its cells are n/a; empty: it is run."""
+    if contract.workers is not None and topology.workers not in contract.workers:
+        return f"the loader declares workers={contract.workers}"
+    if contract.ranks is not None and topology.ranks not in contract.ranks:
+        return f"the loader declares ranks={contract.ranks}"
+    if scenario.timed and not contract.timeout:
+        return "the loader declares timeout=False"
+    if topology.workers == 0 and scenario.needs_workers:
+        return "without workers the fault strikes the consumer's own process, which no loader survives"
+    if topology.workers == 0 and scenario.timed:
+        return "without workers nothing could time a read out"
+    return ""
+
+
+def not_clean(history: History) -> str:
+    """Why a loader that did so in the clean scenario can be held to nothing else; empty: it can."""
+    epoch = account(history, expect(history.spec)).first
+    wrong = []
+    if not epoch.whole:
+        wrong.append("never ends")
+    if len(epoch.having(Fate.LOST)):
+        wrong.append("loses samples")
+    if len(epoch.having(Fate.DUPLICATED)):
+        wrong.append("doubles samples")
+    return f"the loader {' and '.join(wrong)} already in the clean scenario" if wrong else ""
+
+
+def merge(runs: list[list[Verdict]]) -> list[Verdict]:
+    """One verdict a check over several runs of the same trial: the worst, and its rate where they differ."""
+    merged: list[Verdict] = []
+    order = list(Mark)
+    by_check: dict[str, list[Verdict]] = collections.defaultdict(list)
+    for verdicts in runs:
+        for verdict in verdicts:
+            by_check[verdict.check].append(verdict)
+    for several in by_check.values():
+        worst = min(several, key=lambda verdict: order.index(verdict.mark))
+        failed = sum(verdict.mark is Mark.FAIL for verdict in several)
+        if len({verdict.mark for verdict in several}) > 1:
+            worst = dataclasses.replace(worst, steady=(failed, len(several)))
+        merged.append(worst)
+    return merged

@@ -1,0 +1,1 @@
+"""From a history to verdicts: expectation, ledger, probe, verdict. Pure functions."""

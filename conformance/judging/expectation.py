@@ -1,0 +1,271 @@
+"""What must arrive, how often, and what must be counted: the one place where a contract's policies are understood."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from ...harness.contract.job import Contract
+from ...harness.faults import Effect
+from ...harness.trial.spec import TrialSpec
+
+
+class Owed(enum.IntEnum):
+    """What the loader owes for one sample."""
+
+    GOOD = 0  # it must arrive, as it was written
+    DAMAGED = 1  # it must not arrive as good; how it is told is the contract's affair
+    EITHER = 2  # it may arrive as it was written, or be treated as damaged, but must be one of the two
+    ABSENT = 3  # nothing of it is left: who lists what is there never learns of it, who has an index must tell
+
+
+@dataclasses.dataclass(frozen=True)
+class Expectation:
+    """The model of one epoch of one trial: plan × contract × topology.
+
+    Arrays have one entry a sample, in order of the ids. Budgets are totals over all ranks of an epoch.
+    """
+
+    spec: TrialSpec
+    contract: Contract
+
+    @functools.cached_property
+    def owed(self) -> npt.NDArray[np.uint8]:
+        """For each sample an :class:`Owed`."""
+        owed = np.full(self.spec.samples, Owed.GOOD, np.uint8)
+        if self.spec.stored is not None:
+            for sample, state in self.spec.stored.states:
+                owed[sample] = _OWED_ON_DISK[state]
+            owed[self.lethal] = Owed.DAMAGED  # whatever decoders say of it that are not of the trial
+            return owed
+        for sample, fault in self.spec.plan.items():
+            if sample < self.spec.samples:
+                owed[sample] = Owed.EITHER if fault.may_recover else _OWED[fault.effect]
+        return owed
+
+    @functools.cached_property
+    def odd(self) -> npt.NDArray[np.bool_]:
+        """The legal oddities: good samples that a careless loader takes for damaged."""
+        if self.spec.stored is not None:
+            chosen = np.zeros(self.spec.samples, np.bool_)
+            chosen[list(self.spec.stored.with_state("odd"))] = True
+            return chosen
+        return self._with_effect(Effect.LEGAL)
+
+    @functools.cached_property
+    def lethal(self) -> npt.NDArray[np.bool_]:
+        """Samples whose read kills or blocks its process: whatever the contract, an error may tell of them."""
+        return self._with_effect(Effect.CRASH, Effect.STALL)
+
+    def _with_effect(self, *effects: Effect) -> npt.NDArray[np.bool_]:
+        chosen = np.zeros(self.spec.samples, np.bool_)
+        for sample, fault in self.spec.plan.items():
+            if sample < self.spec.samples and fault.effect in effects:
+                chosen[sample] = True
+        return chosen
+
+    @property
+    def damaged(self) -> npt.NDArray[np.bool_]:
+        """Samples that must not arrive as good."""
+        chosen: npt.NDArray[np.bool_] = self.owed == Owed.DAMAGED
+        return chosen
+
+    @property
+    def good(self) -> npt.NDArray[np.bool_]:
+        """Samples that must arrive."""
+        chosen: npt.NDArray[np.bool_] = self.owed == Owed.GOOD
+        return chosen
+
+    @property
+    def absent(self) -> npt.NDArray[np.bool_]:
+        """Samples of which nothing is left."""
+        chosen: npt.NDArray[np.bool_] = self.owed == Owed.ABSENT
+        return chosen
+
+    @functools.cached_property
+    def unit(self) -> npt.NDArray[np.int64]:
+        """For each sample the first of those that one fault costs together, and of which a loader can tell only together.
+
+        In memory each stands for itself. On disk these are the samples that the fault of a whole file damaged, and neighbours
+        that one fault spoiled: a loader that cannot open a file cannot know how many samples were in it.
+        """
+        unit = np.arange(self.spec.samples)
+        if self.spec.stored is None:
+            return unit
+        firsts: dict[tuple[str, object], int] = {}
+        for sample, _ in self.spec.stored.states:
+            fault = self.spec.plan.get(sample)
+            if fault is None or self.owed[sample] == Owed.GOOD:
+                continue
+            path = self.spec.stored.path_of(sample)
+            if getattr(fault, "level", "sample") in ("file", "shard"):
+                unit[sample] = firsts.setdefault((path, fault), sample)
+            elif self.spec.plan.get(sample - 1) == fault and self.spec.stored.path_of(sample - 1) == path:
+                unit[sample] = unit[sample - 1]
+        return unit
+
+    @functools.cached_property
+    def in_radius(self) -> npt.NDArray[np.bool_]:
+        """Good samples that the contract's blast radius gives up: those of the files that hold anything damaged."""
+        chosen = np.zeros(self.spec.samples, np.bool_)
+        if self.spec.stored is None or self.contract.blast_radius not in ("shard", "file"):
+            return chosen
+        for _, first, count in self.spec.stored.files:
+            if np.any(self.owed[first : first + count] != Owed.GOOD):
+                chosen[first : first + count] = True
+        return chosen & self.good
+
+    @property
+    def pad_budget(self) -> int:
+        """Extra arrivals that padding may bring: what makes the ranks' shares equal."""
+        ranks = self.spec.topology.ranks
+        return max(-known % ranks for known in self._known) if self.contract.tail == "pad" else 0
+
+    @functools.cached_property
+    def _known(self) -> tuple[int, ...]:
+        """How many samples a loader may find: all, or all but some of those of which nothing is left.
+
+        One that skips may have left out what is damaged on disk before it split the rest among the ranks.
+        """
+        samples = self.spec.samples
+        if self.spec.stored is None:
+            return (samples,)
+        if self.contract.on_damage == "skip":
+            return tuple(range(samples - int(np.count_nonzero(self.owed != Owed.GOOD)), samples + 1))
+        return (samples, samples - int(np.count_nonzero(self.absent)))
+
+    @property
+    def drop_budget(self) -> int:
+        """Good samples that may be left out: the ranks' remainder, and with drop_last each rank's partial last batch.
+
+        The samples of a rank are its own, not its workers': a partial batch for each worker is not covered, since the
+        number of workers must not change which samples arrive.
+        """
+        ranks, samples, batch = self.spec.topology.ranks, self.spec.samples, self.spec.batch_size
+        dropped = max(known % ranks for known in self._known) if self.contract.tail == "drop" else 0
+        if not self.spec.drop_last:
+            return dropped
+        if self.spec.plan:  # skips shorten a rank's share by a number that is not known beforehand
+            return dropped + ranks * (batch - 1)
+        if self.contract.tail == "pad":
+            return dropped + ranks * (-(-samples // ranks) % batch)
+        rest = samples - dropped
+        by_stride = sum(len(range(rank, rest, ranks)) % batch for rank in range(ranks))
+        size = -(-rest // ranks)
+        by_block = sum(max(0, min(size, rest - rank * size)) % batch for rank in range(ranks))
+        return dropped + max(by_stride, by_block)
+
+    def collateral_budget(self, errors: int) -> int:
+        """Good samples that may be lost with damaged ones, when ``errors`` errors reached the consumers.
+
+        A batch that cannot be made takes its good samples with it, and only where an error tells of it. So does a stream
+        that broke off (:attr:`unreachable`). An error for a batch that is wholly damaged costs no good sample.
+        """
+        told = min(errors, self._reads_of(self.owed != Owed.GOOD))
+        if self.contract.on_damage != "raise":
+            told = min(told, self._reads_of(self.lethal))
+        if self.contract.blast_radius == "batch":  # promised: no error need tell of it
+            told = self._reads_of(self.owed != Owed.GOOD)
+        return told * (self.spec.batch_size - 1) + (self.unreachable if told else 0)
+
+    @property
+    def unreachable(self) -> int:
+        """Samples that no loader can reach any more, once a read has killed or blocked the process that walks a stream.
+
+        Only ``next()`` moves a stream, and ``next()`` is what died: a fresh process that starts over meets the same
+        sample again. In a stream that splits itself this ends the share of one process. In one that does not, every
+        process passes every sample, so it ends them all; each may have had a batch under way.
+        """
+        lethal = np.flatnonzero(self.lethal)
+        if not len(lethal):
+            return 0
+        if self.spec.source == "sharded_stream":
+            return min(len(lethal), self._processes) * -(-self.spec.samples // self._processes)
+        if self.spec.source == "stream":
+            return self.spec.samples - 1 - int(lethal[0]) + (self._processes - 1) * (self.spec.batch_size - 1)
+        return 0
+
+    @property
+    def substitute_budget(self) -> int:
+        """Extra arrivals of good samples in place of damaged ones."""
+        if self.contract.on_damage != "substitute":
+            return 0
+        return int(np.count_nonzero(self.owed != Owed.GOOD)) + self.pad_budget
+
+    @property
+    def explicit_errors(self) -> int:
+        """Errors that a loader which does not raise may still raise: one for each batch that may be wholly damaged."""
+        return self._reads_of(self.owed != Owed.GOOD) // self._smallest_batch
+
+    @property
+    def _smallest_batch(self) -> int:
+        """The size of the smallest partial batch that the set, or a rank's or a process's share of it, may end with."""
+        samples, batch = self.spec.samples, self.spec.batch_size
+        parts = (1, self.spec.topology.ranks, self._processes)
+        shares = {share for number in parts for share in (samples // number, -(-samples // number))}
+        return min(share % batch or batch for share in shares)
+
+    @property
+    def error_budget(self) -> int:
+        """Errors that may reach the consumers in one epoch.
+
+        Raising: one for each damaged sample, and once more where padding reads it on a second rank. The death or the
+        hang of a process may be told twice (by the process that saw it, and by the one that waited).
+        """
+        deaths = self._deaths
+        if self.contract.on_damage == "raise":
+            return self._reads_of(self.owed != Owed.GOOD) + deaths
+        return 2 * deaths + self.explicit_errors + int(np.count_nonzero(self._with_effect(Effect.UNPICKLABLE)))
+
+    @property
+    def _deaths(self) -> int:
+        """Processes that die or hang: one for each lethal sample, except in a stream, where every process passes it."""
+        lethal = self._reads_of(self.lethal)
+        return lethal * self._processes if self.spec.source == "stream" else lethal
+
+    def _reads_of(self, which: npt.NDArray[np.bool_]) -> int:
+        """How often samples of a kind are read in an epoch: each once, and again where padding repeats it on another rank."""
+        number = int(np.count_nonzero(which))
+        return number + self.pad_budget if number else 0
+
+    @property
+    def _processes(self) -> int:
+        """Processes that read."""
+        return self.spec.topology.ranks * max(1, self.spec.topology.workers)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the epoch goes on after an error."""
+        return self.contract.on_damage != "raise" or self.contract.after_error != "stop"
+
+
+_OWED = {
+    Effect.ERROR: Owed.DAMAGED,
+    Effect.VALUE: Owed.DAMAGED,
+    Effect.STALL: Owed.DAMAGED,
+    Effect.CRASH: Owed.DAMAGED,
+    Effect.UNPICKLABLE: Owed.EITHER,
+    Effect.TRANSIENT: Owed.EITHER,
+    Effect.LEGAL: Owed.GOOD,
+    Effect.SLOW: Owed.GOOD,
+}
+
+
+_OWED_ON_DISK = {
+    "good": Owed.GOOD,
+    "odd": Owed.GOOD,
+    "slow": Owed.GOOD,
+    "damaged": Owed.DAMAGED,
+    "hangs": Owed.DAMAGED,
+    "contested": Owed.EITHER,
+    "missing": Owed.ABSENT,
+}
+
+
+def expect(spec: TrialSpec, contract: Contract | None = None) -> Expectation:
+    """The expectation for a trial; its own contract unless another is given."""
+    return Expectation(spec, spec.contract if contract is None else contract)

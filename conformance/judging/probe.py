@@ -1,0 +1,99 @@
+"""Infers the parts of a contract that were not declared, from one probe; they are then held to everywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ...harness.contract.job import AfterError, Batches, Contract, OnDamage, Tail
+from ...harness.errors import HarnessError, LoaderError
+from ...harness.processes.rank import BROKE
+from ...harness.trial.event_log import Kind, Where
+from ...harness.trial.history import History
+from .expectation import expect
+from .ledger import Epoch, account
+
+
+def must_be_usable(history: History) -> None:
+    """Refuse a loader that cannot be held to anything.
+
+    Raises:
+        LoaderError: in one line: it could not be built, cannot be iterated, or its batches cannot be read.
+        HarnessError: the probe failed for a reason of our own.
+    """
+    spec = history.spec
+    if BROKE in history.ended.ranks:
+        lines = history.output.splitlines()
+        raise HarnessError(f"the harness itself failed in the probe of {spec.loader}: {lines[-1] if lines else 'no word'}")
+    unreadable = history.of(Kind.UNREADABLE)
+    if len(unreadable):
+        raise LoaderError(f"{spec.loader}: {history.text(unreadable[0])}")
+    raised = history.of(Kind.RAISED)
+    failed = raised[np.isin(raised["flags"], (Where.FACTORY, Where.ITER))]
+    if len(failed) and not len(history.of(Kind.GOT)):
+        what = "building it" if failed[0]["flags"] == Where.FACTORY else "iter() of it"
+        lines = history.text(failed[0]).strip().splitlines()
+        kind = history.text(failed[0], "type").removeprefix("builtins.")
+        raise LoaderError(
+            f"{spec.loader}: {what} with source {spec.source!r} raised {kind}: {lines[-1][:200] if lines else ''}"
+        )
+
+
+def infer(history: History, declared: Contract) -> Contract:
+    """Complete a contract from a probe with one damaged sample, without workers, on one rank."""
+    epoch = account(history, expect(history.spec, declared)).first
+    found: dict[str, str] = {}
+    on_damage = declared.on_damage
+    if on_damage is None:
+        on_damage = _on_damage(history, epoch)
+        found["on_damage"] = on_damage
+    if declared.after_error is None and on_damage == "raise":
+        found["after_error"] = _after_error(history)
+    if declared.batches is None and on_damage == "skip":
+        found["batches"] = _batches(history)
+    return _completed(declared, found)
+
+
+def infer_tail(history: History, contract: Contract) -> Contract:
+    """Complete a contract from a probe without faults, on two ranks that do not divide the samples."""
+    if contract.tail is not None:
+        return contract
+    epoch = account(history, expect(history.spec, contract)).first
+    came = int(epoch.arrivals.sum())
+    extra = int(epoch.extra.sum())
+    missing = int(np.count_nonzero(epoch.arrivals == 0))
+    owed = history.spec.samples
+    ranks = history.spec.topology.ranks
+    tail: Tail = "exact"
+    if extra and not missing and came == owed + -owed % ranks:
+        tail = "pad"
+    elif missing and not extra and came == owed - owed % ranks:
+        tail = "drop"
+    return _completed(contract, {"tail": tail})
+
+
+def _completed(contract: Contract, found: dict[str, str]) -> Contract:
+    return dataclasses.replace(contract, **found, inferred=(*contract.inferred, *found))  # type: ignore[arg-type]
+
+
+def _on_damage(history: History, epoch: Epoch) -> OnDamage:
+    damaged = list(history.spec.damaged)
+    if epoch.unnamed or np.any(epoch.marked[damaged] > 0):
+        return "mark"
+    if sum(epoch.errors):
+        return "raise"
+    if not epoch.arrivals[damaged].any():
+        return "substitute" if epoch.extra.any() else "skip"
+    return "raise"  # it delivered what is damaged: there is nothing better to hold it to
+
+
+def _after_error(history: History) -> AfterError:
+    raised = history.of(Kind.RAISED)
+    got = history.of(Kind.GOT)
+    return "continue" if len(raised) and np.any(got["time"] > raised[0]["time"]) else "stop"
+
+
+def _batches(history: History) -> Batches:
+    sizes = history.of(Kind.GOT)["sample"][:-1]
+    return "short" if np.any(sizes < history.spec.batch_size) else "full"

@@ -1,0 +1,268 @@
+"""What a check says of a trial, as data; and how one recorded trial is judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import signal
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from ...harness.contract.job import Contract
+from ...harness.faults import Effect
+from ...harness.processes.rank import BROKE
+from ...harness.trial.history import History
+from ...harness.trial.spec import Topology, TrialSpec
+from ..checks import Check, Violation, registry
+from ..checks.base import with_effects
+from ..diagnoses.diagnosis import Diagnosis, diagnose
+from .expectation import Expectation, expect
+from .ledger import Ledger, account
+
+
+class Mark(str, enum.Enum):
+    """The values of a verdict, the worst first; a trial's worst is the first of these that occurs."""
+
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    PASS = "pass"
+    NA = "n/a"
+    KNOWN = "known"
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """One check on one trial."""
+
+    loader: str
+    scenario: str
+    source: str
+    topology: Topology
+    check: str
+    mark: Mark
+    promised: str = ""
+    happened: str = ""
+    lost: tuple[int, ...] = ()
+    duplicated: tuple[int, ...] = ()
+    witnesses: tuple[int, ...] = ()
+    share: str = ""
+    diagnosis: Diagnosis | None = None
+    replay: str = ""
+    """The command that runs the trial again."""
+    reason: str = ""
+    """Why it is n/a, inconclusive or known."""
+    cause: str = ""
+    """The check whose violation in the same trial explains this one, or cut the trial short before this one could be
+    judged; empty: it stands for itself."""
+    steady: tuple[int, int] | None = None
+    """(times it failed, times the trial was run), where the verdict was not the same each time."""
+
+    @property
+    def trial(self) -> str:
+        """The id of the trial: ``one-bad[workers=2]``."""
+        inside = str(self.topology) if self.source == "map" else f"{self.topology},source={self.source}"
+        return f"{self.scenario}[{inside}]"
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as the JSON report has it (schema 1)."""
+        return {
+            "scenario": self.scenario,
+            "source": self.source,
+            "topology": self.topology.to_json(),
+            "check": self.check,
+            "verdict": self.mark.value,
+            "promised": self.promised,
+            "happened": self.happened,
+            "lost": list(self.lost),
+            "duplicated": list(self.duplicated),
+            "witnesses": list(self.witnesses),
+            "share": self.share,
+            "diagnosis": None if self.diagnosis is None else self.diagnosis.to_json(),
+            "replay": self.replay,
+            "reason": self.reason,
+            "cause": self.cause,
+            "unsteady": None if self.steady is None else {"failed": self.steady[0], "runs": self.steady[1]},
+        }
+
+    @classmethod
+    def from_json(cls, loader: str, data: dict[str, Any]) -> Verdict:
+        """The inverse of :meth:`to_json`."""
+        unsteady = data.get("unsteady")
+        return cls(
+            loader=loader,
+            scenario=data["scenario"],
+            source=data.get("source", "map"),
+            topology=Topology(**data["topology"]),
+            check=data["check"],
+            mark=Mark(data["verdict"]),
+            promised=data["promised"],
+            happened=data["happened"],
+            lost=tuple(data["lost"]),
+            duplicated=tuple(data["duplicated"]),
+            witnesses=tuple(data.get("witnesses", ())),
+            share=data.get("share", ""),
+            diagnosis=None if data["diagnosis"] is None else Diagnosis(**data["diagnosis"]),
+            replay=data["replay"],
+            reason=data["reason"],
+            cause=data.get("cause", ""),
+            steady=None if unsteady is None else (unsteady["failed"], unsteady["runs"]),
+        )
+
+
+CONSEQUENCES: dict[str, tuple[str, ...]] = {
+    # A check whose violation explains, in the same trial, violations of those behind it.
+    "finite-epoch": ("correct-timeout", "crash-surfaces", "no-lost-batches", "no-leftovers", "contract-kept"),
+    # Shares that overlap leave a gap: what two of them hold in the place of something else, none of them holds.
+    "no-duplicates": (
+        "finite-epoch", "no-lost-batches", "honest-length", "full-batches", "contract-kept", "exact-skip-count", "fresh-epoch",
+    ),
+    # What went with a damaged sample is lost in every other respect as well.
+    "loss-factor": ("no-lost-batches", "contract-kept", "exact-skip-count", "full-batches", "ranks-in-step"),
+    # A field of another sample is content that is not the sample's own.
+    "fields-complete": ("content-intact",),
+    "no-lost-batches": ("honest-length", "ranks-in-step", "contract-kept", "exact-skip-count", "full-batches"),
+    "contract-kept": ("ranks-in-step", "exact-skip-count", "error-kept", "error-names-sample", "full-batches"),
+    "correct-timeout": ("no-leftovers",),
+    "crash-surfaces": ("no-lost-batches", "contract-kept", "exact-skip-count"),
+    "content-intact": ("contract-kept", "exact-skip-count"),
+    "oddities-kept": ("contract-kept", "exact-skip-count", "full-batches"),
+    # A later epoch that is not whole brings fewer batches than len() says.
+    "fresh-epoch": ("honest-length",),
+}
+
+_CUT_SHORT_BY = ("finite-epoch", "correct-timeout", "no-leftovers")
+"""Checks whose violation cuts a trial short: a call of next() that never returns, or a closing that never ends."""
+
+
+def judge(history: History, *, contract: Contract | None = None, clean: str = "", replay: str = "") -> list[Verdict]:
+    """Put every check that a trial exercises to its history.
+
+    Args:
+        contract: judged by this one instead of the trial's own.
+        clean: why the loader failed the clean scenario in this topology; empty: it did not.
+        replay: the command that runs the trial again.
+    """
+    expected = expect(history.spec, contract)
+    ledger = account(history, expected)
+    spoiled = _spoiled(history, clean)
+    found: list[Verdict] = []
+    for check in registry().values():
+        if check.exercised(history.spec):
+            found.append(_one(check, history, ledger, expected, spoiled, replay))
+    return fold(found)
+
+
+def fold(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Put the consequences of a failure in the same trial under their cause."""
+    failed = {verdict.check for verdict in verdicts if verdict.mark is Mark.FAIL}
+    causes: dict[str, str] = {}
+    for cause, consequences in CONSEQUENCES.items():
+        for consequence in consequences:
+            if cause in failed and consequence in failed and not _explains(causes, consequence, cause):
+                causes.setdefault(consequence, cause)
+    cut_short_by = next((check for check in _CUT_SHORT_BY if check in failed), "")
+    for verdict in verdicts:
+        if verdict.mark is not Mark.FAIL and verdict.cause:
+            causes[verdict.check] = cut_short_by
+    return [dataclasses.replace(verdict, cause=causes.get(verdict.check, "")) for verdict in verdicts]
+
+
+def _explains(causes: dict[str, str], first: str, second: str) -> bool:
+    """Whether ``first`` is already known to be behind ``second``: no two failures explain each other."""
+    while second in causes:
+        second = causes[second]
+        if second == first:
+            return True
+    return False
+
+
+def _one(
+    check: Check, history: History, ledger: Ledger, expected: Expectation, spoiled: str, replay: str
+) -> Verdict:
+    spec = history.spec
+    verdict = Verdict(spec.loader, spec.scenario, spec.source, spec.topology, check.id, Mark.PASS, replay=replay)
+    reason = check.needs(expected.contract, spec)
+    if reason is not None:
+        return dataclasses.replace(verdict, mark=Mark.NA, reason=reason)
+    try:
+        violations = check(history, ledger, expected)
+    except Exception as error:  # a check that raises is our bug, and must not be taken for the loader's
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"the check itself raised {type(error).__name__}: {error} ({where.name}, line {where.lineno})"
+        return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=reason)
+    if spoiled:
+        return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=spoiled)
+    if violations:
+        return _failed(verdict, check, violations, history, ledger, expected)
+    doubt = _doubt(history)
+    if doubt and not (check.can_acquit_cut and history.ended.cut):
+        cause = _CUT_SHORT_BY[0] if history.ended.cut else ""  # fold() puts the check there that did fail
+        return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=doubt, cause=cause)
+    return verdict
+
+
+def _failed(
+    verdict: Verdict,
+    check: Check,
+    violations: list[Violation],
+    history: History,
+    ledger: Ledger,
+    expected: Expectation,
+) -> Verdict:
+    first = violations[0]
+    more = f" (and {len(violations) - 1} more of this kind)" if len(violations) > 1 else ""
+    diagnosis, reason = None, ""
+    try:
+        diagnosis = diagnose(check.id, history, ledger, expected)
+    except Exception as error:  # the verdict stands without the likely cause
+        reason = f"looking for the likely cause raised {type(error).__name__}: {error}"
+    return dataclasses.replace(
+        verdict,
+        mark=Mark.FAIL,
+        promised=first.promised,
+        happened=first.happened + more,
+        lost=first.lost,
+        duplicated=first.duplicated,
+        witnesses=first.witnesses,
+        share=first.share,
+        diagnosis=diagnosis,
+        reason=reason,
+    )
+
+
+def _spoiled(history: History, clean: str) -> str:
+    """Why nothing that a trial shows can be held against the loader; empty: it can."""
+    if clean and history.spec.plan:
+        return clean
+    for code in history.ended.ranks:
+        if code == BROKE:
+            lines = history.output.splitlines()
+            return f"the harness itself failed in the trial: {lines[-1] if lines else 'no word of it'}"
+        if code is None or history.ended.cut is not None or _lethal(history.spec):
+            continue
+        if code in (-signal.SIGKILL, -signal.SIGTERM):
+            return f"the machine killed the trial (signal {-code}): most often for lack of memory"
+    if history.ended.cut in ("lost", "interrupted"):
+        return f"the trial was {history.ended.cut}"
+    return ""
+
+
+def _lethal(spec: TrialSpec) -> bool:
+    return any(fault.effect is Effect.CRASH for fault in spec.plan.values())
+
+
+def _doubt(history: History) -> str:
+    """Why a trial without a violation acquits nobody; empty: it does."""
+    spec = history.spec
+    if spec.stored is not None and spec.stored.idle and not spec.plan:
+        return f"no fault took hold when the corpus was made: {spec.stored.idle[0][1]}"
+    seen_to_read = spec.source in _RECORDED or with_effects(Effect.CRASH, Effect.STALL)(spec)
+    if spec.plan and not len(history.struck) and seen_to_read:
+        return "the fault never took hold: no process read the sample"
+    if not history.complete:
+        return f"the trial did not run to its end: {history.ended}"
+    return ""
+
+
+_RECORDED = ("map", "stream", "sharded_stream")

@@ -1,0 +1,96 @@
+"""The suite as pytest items: one for each check of each trial."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ...harness.trial.spec import TrialSpec
+from ..engine.suite import Suite
+from ..judging.verdict import Mark, Verdict
+from ..report.model import TrialResult
+from ..report.terminal import render_failure
+
+
+class BrokenPromise(AssertionError):
+    """A violation, told in five parts."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(render_failure(verdict))
+        self.verdict = verdict
+
+
+def settle(verdict: Verdict) -> None:
+    """Bring a verdict to pytest: return, raise, skip or xfail.
+
+    Raises:
+        BrokenPromise: the loader broke the promise.
+    """
+    if verdict.mark is Mark.FAIL:
+        raise BrokenPromise(verdict)
+    if verdict.mark is Mark.NA:
+        pytest.skip(verdict.reason)
+    if verdict.mark is Mark.KNOWN:
+        pytest.xfail(verdict.reason)
+    if verdict.mark is Mark.INCONCLUSIVE:
+        pytest.skip(f"inconclusive: {verdict.reason}")
+
+
+class Group(pytest.Collector):
+    """A node of the tree that ``--collect-only`` shows; it is never asked to collect."""
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        return []
+
+
+class TrialCheck(pytest.Item):
+    """One check on one trial."""
+
+    def __init__(self, *, suite: Suite, spec: TrialSpec, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._suite = suite
+        self.loader = suite.loader
+        self.spec = spec
+        self.result: TrialResult | None = None
+        self.verdict: Verdict | None = None
+
+    def runtest(self) -> None:
+        """Wait for the trial, and say what the check says of it."""
+        self.result, verdicts = self._suite.judged(self.spec)
+        self.verdict = next(verdict for verdict in verdicts if verdict.check == self.name)
+        verdict = self.verdict
+        self.user_properties += [
+            ("scenario", verdict.scenario),
+            ("topology", str(verdict.topology)),
+            ("source", verdict.source),
+            ("check", verdict.check),
+            ("verdict", verdict.mark.value),
+            ("replay", verdict.replay),
+        ]
+        settle(verdict)
+
+    def told(self, sent: set[str]) -> dict[str, Any]:
+        """What the report of this item carries to whoever prints: plain data, since xdist sends it on."""
+        assert self.verdict is not None
+        assert self.result is not None
+        data: dict[str, Any] = {
+            "loader": self._suite.loader,
+            "verdict": self.verdict.to_json(),
+            "trial": self.result.to_json(),
+        }
+        if self._suite.loader not in sent:
+            sent.add(self._suite.loader)
+            data["header"] = self._suite.header()
+        return data
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The five parts, without a traceback: it would show our code, not the user's."""
+        if isinstance(excinfo.value, BrokenPromise):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Where the item is: nowhere in a file."""
+        return self.config.invocation_params.dir, None, self.nodeid

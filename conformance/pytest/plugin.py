@@ -1,0 +1,92 @@
+"""The pytest plugin: ``pytest --loader pkg.module:attr``. Costs nothing, and imports nothing heavy, without ``--loader``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ...harness.errors import UserError
+from ..commands.options import BY_NAME, OPTIONS, to_options
+
+ROOT = "badbatch"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Every option of the table, as a flag and as an ini key."""
+    group = parser.getgroup("badbatch", "hold data loaders to their promises (badbatch)")
+    for option in OPTIONS:
+        if "pytest" not in option.places:
+            continue
+        how: dict[str, Any] = {"action": "store_const", "const": True}
+        if not option.is_flag:
+            how = {"action": "append" if option.repeatable else "store", "metavar": option.metavar}
+        description = option.full_help.replace("%", "%%")
+        group.addoption(option.flag_for_pytest, dest=option.ini, default=None, help=description, **how)
+        parser.addini(option.ini, option.full_help, type=option.ini_type, default=[] if option.repeatable else None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Take the suite up where ``--loader`` is given."""
+    values, sources, folders = _given(config)
+    loaders = values.pop("loader", None)
+    if not loaders:
+        return
+    try:
+        options = to_options(values, sources, folders)
+        files = {
+            name: path
+            for name in ("json", "html")
+            if (path := BY_NAME[name].value(values[name], sources[name], folders.get(name))) is not None
+        }
+    except UserError as error:
+        raise pytest.UsageError(*str(error).splitlines()) from None
+    named = _take_node_ids(config)
+    from .session import Session, Summary
+
+    session = Session(config, list(loaders), options, named, files)
+    config.pluginmanager.register(session, "badbatch-session")
+    config.pluginmanager.register(Summary(session), "badbatch-summary")
+
+
+def _given(config: pytest.Config) -> tuple[dict[str, Any], dict[str, str], dict[str, Path]]:
+    """What the command line or else the ini file gives, by option name, and which of them it was."""
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    folders: dict[str, Path] = {}
+    file = config.inipath.name if config.inipath else "the ini file"
+    for option in OPTIONS:
+        if "pytest" not in option.places:
+            continue
+        value = config.getoption(option.ini)
+        sources[option.name] = option.flag_for_pytest
+        if value is None:
+            value = config.getini(option.ini) or None
+            if value is not None:
+                sources[option.name] = f"{option.ini} in {file}"
+                if config.inipath is not None:
+                    folders[option.name] = config.inipath.parent
+        values[option.name] = value
+    return values, sources, folders
+
+
+def _take_node_ids(config: pytest.Config) -> list[str]:
+    """Keep pytest from looking for files called ``badbatch::…``; without paths, from collecting any file at all."""
+    named = [arg for arg in config.args if arg.startswith((f"{ROOT}::", f"{ROOT}["))]
+    rest = [arg for arg in config.args if arg not in named]
+    if config.args_source is not pytest.Config.ArgsSource.ARGS or named:
+        config.args[:] = rest if config.args_source is pytest.Config.ArgsSource.ARGS else []
+    # xdist hands its workers the options as they are now, but no argument that was taken away.
+    config.option.badbatch_named = named or getattr(config.option, "badbatch_named", [])
+    return list(config.option.badbatch_named)
+
+
+@pytest.fixture
+def faulty() -> Callable[[Any, Any], Any]:
+    """Wrap any data set in a fault plan: ``faulty(dataset, {5: Segfault()})``."""
+    from ...harness.sources.memory import faulty as wrap
+
+    return wrap

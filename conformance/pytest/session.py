@@ -1,0 +1,233 @@
+"""What pytest does for the suite once ``--loader`` is given: collect, run, gather, report."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ...harness.errors import HarnessError, UserError
+from .. import known
+from ..commands.options import Options
+from ..engine.artifacts import slug
+from ..engine.suite import Suite
+from ..report.files import check_target, write
+from ..report.model import Report
+from ..report.terminal import render
+from .items import Group, TrialCheck
+
+NodeId: Any = None
+with contextlib.suppress(ImportError):  # before pytest 9 a node id is a mere string
+    from _pytest import nodeid as _nodeid
+
+    NodeId = _nodeid.NodeId
+
+ROOT = "badbatch"
+"""What the node ids of the suite begin with: ``badbatch::one-bad[workers=2]::no-lost-batches``."""
+
+
+class Session:
+    """Everything that pytest does for the suite, once ``--loader`` is given."""
+
+    def __init__(
+        self, config: pytest.Config, loaders: list[str], options: Options, named: list[str], files: dict[str, Path]
+    ) -> None:
+        self._config = config
+        self._loaders = loaders
+        self._options = options
+        self._named = named
+        self._files = files
+        self._suites: dict[str, Suite] = {}
+        self._headers: dict[str, dict[str, Any]] = {}
+        self._sent: set[str] = set()
+        self._shown: dict[str, list[dict[str, Any]]] = {}
+        self._own_failures: list[pytest.TestReport] = []
+        self._shared: Path | None = None
+        self._reports: list[Report] | None = None
+
+    def pytest_collection(self) -> None:
+        """Find out before the run, not after it, that a report could not be written."""
+        try:
+            for target in self._files.values():
+                check_target(target, self._config.invocation_params.dir)
+        except UserError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Under xdist the controller looks at the loaders first, so that a bad one is told once and in one line."""
+        if self._config.getoption("numprocesses", None) and not hasattr(self._config, "workerinput"):
+            for loader in self._loaders:
+                suite = self._suite(loader)
+                suite.close()
+                self._suites.clear()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """Add one item for each check of each trial, before other plugins select among them."""
+        found: list[pytest.Item] = []
+        for loader in self._loaders:
+            suite = self._suite(loader, prepare=not self._config.getoption("collectonly"))
+            root = ROOT if len(self._loaders) == 1 else f"{ROOT}[{loader}]"
+            top = Group.from_parent(session, name=root, nodeid=root)
+            for spec in suite.specs():
+                trial = Group.from_parent(top, name=spec.id, nodeid=f"{root}::{spec.id}")
+                for name in suite.checks_for(spec):
+                    found.append(
+                        TrialCheck.from_parent(trial, name=name, nodeid=f"{trial.nodeid}::{name}", suite=suite, spec=spec)
+                    )
+        if self._named:
+            unknown = [arg for arg in self._named if not any(_is_under(item.nodeid, arg) for item in found)]
+            if unknown:
+                raise pytest.UsageError(f"not found: {unknown[0]}")
+            found = [item for item in found if any(_is_under(item.nodeid, arg) for arg in self._named)]
+        items.extend(found)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Once all plugins have selected: run no trial that no item is left of."""
+        for loader, suite in self._suites.items():
+            left = [item for item in session.items if isinstance(item, TrialCheck) and item.loader == loader]
+            suite.only({item.spec.id for item in left})
+
+    def _suite(self, loader: str, prepare: bool = True) -> Suite:
+        if loader not in self._suites:
+            several = len(self._loaders) > 1
+            suite = self._suites[loader] = Suite(
+                loader,
+                self._options,
+                self._config.invocation_params.dir,
+                failures=self._failures(),
+                shared=None if (home := self._home_of_all()) is None else home / slug(loader),
+                prefix=f"{slug(loader)}-" if several else "",
+            )
+            try:
+                suite.start()
+                if prepare:
+                    suite.prepare()
+            except (UserError, HarnessError) as error:
+                self._close()
+                raise pytest.UsageError(str(error)) from None
+        return self._suites[loader]
+
+    def _failures(self) -> Path | None:
+        cache = getattr(self._config, "cache", None)
+        return None if cache is None else Path(str(cache.mkdir("badbatch")))
+
+    def _home_of_all(self) -> Path | None:
+        """Under xdist: a folder that all workers of this run know, through which they share the trials."""
+        given = getattr(self._config, "workerinput", None)
+        if given is None:
+            return None
+        self._shared = Path(tempfile.gettempdir()) / f"badbatch-xdist-{given['testrunuid']}"
+        return self._shared
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        report: Any = yield
+        if isinstance(item, TrialCheck) and report.when == "call" and item.result is not None:
+            report.badbatch = item.told(self._sent)
+        return report
+
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Words of their own for what is neither passed nor failed."""
+        told = getattr(report, "badbatch", None)
+        if told is None or report.when != "call":
+            return None
+        mark = told["verdict"]["verdict"]
+        if mark == "inconclusive":
+            return "inconclusive", "?", "INCONCLUSIVE"
+        if mark == "n/a":
+            return "n/a", "-", "N/A"
+        if mark == "known":
+            return "known", "k", "KNOWN"
+        return None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather what the items tell; under xdist this runs in the controller as well."""
+        if NodeId is not None and report.nodeid.startswith((f"{ROOT}::", f"{ROOT}[")):
+            # pytest 9 reads whatever follows the first bracket as the parameters of a test function.
+            path, *names = report.nodeid.split("::")
+            report._id = NodeId(path=path, names=tuple(names))
+        told = getattr(report, "badbatch", None)
+        if told is not None:
+            self._shown.setdefault(told["loader"], []).append(told)
+            if "header" in told:
+                self._headers[told["loader"]] = told["header"]
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, Any, Any]:
+        """Our failures are told once, in our own section: keep pytest's from printing each again."""
+        failed = terminalreporter.stats.get("failed", [])
+        self._own_failures = [report for report in failed if hasattr(report, "badbatch")]
+        kept = [report for report in failed if not hasattr(report, "badbatch")]
+        if failed:
+            terminalreporter.stats["failed"] = kept
+        return (yield)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the reports; a run in which nothing failed is not green when something is inconclusive or stale."""
+        self._close()
+        if hasattr(self._config, "workerinput"):
+            return
+        reports = self.reports()
+        for name, target in self._files.items():
+            if reports:
+                write(name, target, reports, self._config.invocation_params.dir)
+        undecided = any(report.summary.get("inconclusive") or report.stale_known for report in reports)
+        if undecided and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._shown and self._shared is None:
+            given = self._config.pluginmanager.getplugin("dsession")
+            uid = getattr(getattr(given, "nodemanager", None), "testrunuid", None)
+            if uid:
+                shutil.rmtree(Path(tempfile.gettempdir()) / f"badbatch-xdist-{uid}", ignore_errors=True)
+
+    def reports(self) -> list[Report]:
+        """One report a loader, from what the items told; the same with and without xdist."""
+        if self._reports is None:
+            self._reports = [self._report(loader) for loader in self._loaders if loader in self._headers]
+        return self._reports
+
+    def _report(self, loader: str) -> Report:
+        told = self._shown[loader]
+        trials = {entry["trial"]["id"]: entry["trial"] for entry in told}
+        data = {**self._headers[loader], "trials": list(trials.values()), "verdicts": [e["verdict"] for e in told]}
+        report = Report.from_json(data)
+        entries = [entry for name in self._options.known for entry in known.load(known.find(str(name)))]
+        verdicts, stale = known.apply(report.verdicts, entries)
+        return dataclasses.replace(report, verdicts=tuple(verdicts), stale_known=tuple(stale))
+
+    def _close(self) -> None:
+        for suite in self._suites.values():
+            suite.close()
+
+    def pytest_unconfigure(self) -> None:
+        """Also after an interrupt or an internal error nothing is left running."""
+        self._close()
+
+
+def _is_under(nodeid: str, arg: str) -> bool:
+    return nodeid == arg or nodeid.startswith(f"{arg}::")
+
+
+class Summary:
+    """Prints our section inside pytest's summary, and gives our failures back for its last lines."""
+
+    def __init__(self, session: Session) -> None:
+        self._door = session
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        for report in self._door.reports():
+            terminalreporter.section(f"badbatch: {report.loader}", sep="=")
+            terminalreporter.write(render(report, width=terminalreporter._tw.fullwidth, colour=terminalreporter.hasmarkup))
+            terminalreporter.line("")
+        if self._door._own_failures:
+            terminalreporter.stats.setdefault("failed", []).extend(self._door._own_failures)

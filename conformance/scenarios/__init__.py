@@ -1,0 +1,58 @@
+"""The scenarios by name: :mod:`.memory` and :mod:`.disk` hold the tables."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+
+from ...harness.contract.job import DISK_SOURCES, MEMORY_SOURCES
+from ...harness.errors import UserError
+from ..checks.base import unknown
+from . import disk, memory
+from .base import Scenario
+
+_BY_NAME = {scenario.name: scenario for scenario in memory.SCENARIOS}
+
+
+def find(name: str, source: str = "map") -> Scenario:
+    """The scenario of that name for a source.
+
+    Raises:
+        UserError: there is none; names the nearest.
+    """
+    if source in DISK_SOURCES:
+        return disk.find(name, source)
+    if name not in _BY_NAME:
+        raise UserError(unknown("scenario", name, list(_BY_NAME)))
+    return _BY_NAME[name]
+
+
+def select(names: Sequence[str], patterns: Sequence[str], what: str, without: Sequence[str] = ()) -> list[str]:
+    """The names that match any of the globs, in their own order; all of them where there is no glob.
+
+    Args:
+        without: globs of names to leave out.
+
+    Raises:
+        UserError: a glob that matches nothing (names the nearest), or nothing is left.
+    """
+    for pattern in [*patterns, *without]:
+        if not fnmatch.filter(names, pattern):
+            raise UserError(unknown(what, pattern, names))
+    chosen = [name for name in names if not patterns or _matches(name, patterns)]
+    left = [name for name in chosen if not _matches(name, without)]
+    if not left:
+        raise UserError(f"no {what} is left: the globs to leave out ({', '.join(without)}) match all that were selected")
+    return left
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def names(source: str | None = None) -> list[str]:
+    """The names of the scenarios that are put to a source (None: to any), in the order in which they are run."""
+    if source in MEMORY_SOURCES:
+        return list(_BY_NAME)
+    on_disk = [scenario.name for scenario in disk.SCENARIOS if source is None or source in scenario.on]
+    return on_disk if source is not None else list(dict.fromkeys([*_BY_NAME, *on_disk]))

@@ -1,0 +1,71 @@
+"""What a scenario is: a named plan and job settings, with the reason why a user meets it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...harness.faults import Fault
+from ...harness.plan import FaultPlan
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """One question that is put to every loader."""
+
+    name: str
+    why: str
+    """Why a user meets it."""
+    fault: Fault | None = None
+    where: str = "none"
+    """Which samples have the fault: a key of :data:`WHERE`."""
+    size: str = "given"
+    """How many samples there are: a key of :data:`SIZES`."""
+    needs_workers: bool = False
+    """The fault kills or blocks the process that reads, so it is put only to loaders with workers."""
+    timed: bool = False
+    """The job has a timeout."""
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Fields of :class:`~badbatch.harness.trial.spec.TrialSpec` that are not the default."""
+
+    def samples(self, given: int, batch_size: int) -> int:
+        """The number of samples of the source."""
+        return SIZES[self.size](given, batch_size)
+
+    def plan(self, samples: int, batch_size: int) -> FaultPlan:
+        """The concrete plan for a source of that size."""
+        if self.fault is None:
+            return FaultPlan()
+        return FaultPlan({s: self.fault for s in WHERE[self.where](samples, batch_size) if 0 <= s < samples})
+
+    @property
+    def slow(self) -> bool:
+        """Whether its trials mostly wait, so that many of them may run side by side."""
+        return self.needs_workers or self.timed or self.name in ("unpicklable-sample", "stop-iteration")
+
+
+WHERE: dict[str, Callable[[int, int], Sequence[int]]] = {
+    "none": lambda n, b: (),
+    "one": lambda n, b: (b + 1,),
+    "first": lambda n, b: (0,),
+    "last": lambda n, b: (n - 1,),
+    "batch": lambda n, b: range(b, 2 * b),
+    "run": lambda n, b: range(b, 4 * b),
+    "odd-upper-half": lambda n, b: range(n // 2 + 1 - n // 2 % 2, n, 2),
+    "all": lambda n, b: range(n),
+    # The first of its batch, whether ranks or workers split by stride (up to b of them) or in blocks.
+    "batch-start": lambda n, b: (b * b if b * b < n else b,),
+}
+"""From the name of a place to the ids: functions of (samples, batch size)."""
+
+SIZES: dict[str, Callable[[int, int], int]] = {
+    "given": lambda n, b: n,
+    "tiny": lambda n, b: max(1, min(b - 1, 3)),
+    "remainder-one": lambda n, b: n - n % b + 1,
+    "partial-batches": lambda n, b: n - n % (4 * b) + b + b // 2,
+    "few": lambda n, b: max(3 * b, 2 * b + 1),
+    "few-singles": lambda n, b: 12,
+    "none": lambda n, b: 0,
+}
+"""From the name of a size to the number of samples: functions of (samples asked for, batch size)."""

@@ -1,0 +1,86 @@
+"""The scenarios over the sources in memory. Data, not code."""
+
+from __future__ import annotations
+
+from ...harness.faults.abort import Abort
+from ...harness.faults.empty_tensor import EmptyTensor
+from ...harness.faults.exit import Exit
+from ...harness.faults.frozen import Frozen
+from ...harness.faults.hang import Hang
+from ...harness.faults.hang_holding_lock import HangHoldingLock
+from ...harness.faults.index_error import RaiseIndexError
+from ...harness.faults.keyword_only_error import RaiseKeywordOnlyError
+from ...harness.faults.killed import Killed
+from ...harness.faults.nan import Nan
+from ...harness.faults.none_sample import NoneSample
+from ...harness.faults.null_field import NullField
+from ...harness.faults.ragged_window import RaggedWindow
+from ...harness.faults.raises import Raise
+from ...harness.faults.segfault import Segfault
+from ...harness.faults.slow import Slow
+from ...harness.faults.stop_iteration import RaiseStopIteration
+from ...harness.faults.transient import Transient
+from ...harness.faults.two_argument_error import RaiseTwoArgumentError
+from ...harness.faults.unpicklable_error import RaiseUnpicklableError
+from ...harness.faults.unpicklable_sample import UnpicklableSample
+from .base import Scenario
+
+_LOCKSTEP = {"lockstep": True}
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Scenario("clean", "Nothing is the first fault: a loader that fails here can be held to nothing else.", settings=_LOCKSTEP),
+    Scenario("shuffled", "Training shuffles; each rank and worker must draw from the same permutation.", settings={"shuffle": True}),
+    Scenario("drop-last", "Dropping the partial batch must cost at most one partial batch, not one for each worker.",
+             size="partial-batches", settings={"drop_last": True}),
+    Scenario("tiny", "A smoke test, or a class with three pictures: fewer samples than a batch, or than workers.", size="tiny"),
+    Scenario("remainder-one", "The last batch holds one sample, and the ranks do not divide the set.",
+             size="remainder-one", settings=_LOCKSTEP),
+    Scenario("batch-of-one", "Evaluation runs with a batch size of one.", size="few-singles", settings={"batch_size": 1}),
+    Scenario("no-samples", "A filter that matches nothing, or an empty shard.", size="none"),
+    Scenario("one-bad", "One truncated file in the set: the commonest fault of all.", Raise(), "one", settings=_LOCKSTEP),
+    Scenario("first-bad", "The very first read fails.", Raise(), "first"),
+    Scenario("last-bad", "The very last read fails, when prefetching has ended.", Raise(), "last"),
+    Scenario("whole-batch-bad", "A directory, or a shard's corner, is gone: every sample of one batch is damaged.",
+             Raise(), "batch", settings=_LOCKSTEP),
+    Scenario("run-of-bad", "A lost extent: three batches in a row are damaged.", Raise(), "run"),
+    Scenario("one-sided-damage", "The damage lies on one rank: its share shrinks, and the others wait.",
+             Raise(), "odd-upper-half", settings=_LOCKSTEP),
+    Scenario("all-bad", "A wrong path or a missing mount: every read fails.", Raise(), "all"),
+    Scenario("null-field", "A row whose feature is null.", NullField(), "one"),
+    Scenario("none-sample", "A data set that returns None for what it cannot read.", NoneSample(), "one"),
+    Scenario("ragged-window", "A window shorter than the others, in the middle of a batch.", RaggedWindow(), "one"),
+    Scenario("empty-tensor", "A picture without annotations: an empty tensor is legal, and no missing value.",
+             EmptyTensor(), "one", size="few-singles", settings={"batch_size": 1}),
+    Scenario("nan", "A NaN where the schema allows it is data.", Nan(), "one"),
+    Scenario("stop-iteration", "A next() on an exhausted iterator inside the data set leaks StopIteration.",
+             RaiseStopIteration(), "one"),
+    Scenario("index-error", "An index that is out of range looks like the end of a sequence.", RaiseIndexError(), "one"),
+    Scenario("two-argument-error", "An exception whose constructor takes two arguments, like many of the libraries'.",
+             RaiseTwoArgumentError(), "one"),
+    Scenario("keyword-only-error", "An exception whose constructor takes keyword arguments only.", RaiseKeywordOnlyError(), "one"),
+    Scenario("unpicklable-error", "An exception that holds a lock or a socket cannot leave its worker.",
+             RaiseUnpicklableError(), "one"),
+    Scenario("unpicklable-sample", "A sample that holds a lazily opened file cannot leave its worker.",
+             UnpicklableSample(), "batch-start"),
+    Scenario("hung-read", "A read from a stalled network file system never returns.", Hang(), "one",
+             needs_workers=True, timed=True),
+    Scenario("hung-holding-lock", "A C extension blocks with the interpreter lock held: no Python code of its process can run.",
+             HangHoldingLock(), "one", needs_workers=True, timed=True),
+    Scenario("slow-read", "A read takes a good part of the timeout: slow is not hung.", Slow(0.4), "one", timed=True),
+    Scenario("slow-consumer", "A training step longer than the timeout: the loader is not to blame for it.",
+             size="few", timed=True, settings={"step_s": 1.3}),
+    Scenario("segfault", "A decoder crashes on one file.", Segfault(), "one", needs_workers=True),
+    Scenario("abort", "A failed assertion in native code.", Abort(), "one", needs_workers=True),
+    Scenario("killed", "The out-of-memory killer takes a worker.", Killed(), "one", needs_workers=True),
+    Scenario("frozen", "A worker is stopped: a debugger, a cgroup freezer, a suspended container.", Frozen(), "one",
+             needs_workers=True, timed=True),
+    Scenario("exit", "A library calls exit(1) in a worker.", Exit(code=1), "one", needs_workers=True),
+    Scenario("exit-zero", "A library ends a worker with exit code 0, which looks like success.", Exit(code=0), "one",
+             needs_workers=True),
+    Scenario("transient", "A read fails once, and is well when tried again.", Transient(failures=1), "one"),
+    Scenario("three-epochs", "Training runs more than one epoch.", settings={"epochs": 3}),
+    Scenario("early-break", "A sanity check, or an early stop, leaves the epoch; the next one must be whole.",
+             settings={"epochs": 2, "break_after": 2}),
+    Scenario("after-failure", "The epoch after one that ended in an error.", Transient(failures=1), "one",
+             settings={"epochs": 2}),
+)

@@ -1,0 +1,169 @@
+"""Finds the loader that the user named, and calls it the way its users do."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import LoaderError, one_line
+from .job import Contract, Job, declared
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A resolved loader."""
+
+    name: str
+    """``pkg.module:attr``."""
+    call: Callable[..., Any]
+    drop_in: bool
+    """Called as ``cls(dataset, batch_size=…)``, not as ``factory(job)``."""
+
+    @property
+    def ids(self) -> Callable[[Any], Any] | None:
+        """The factory's own ``@loader(ids=…)``."""
+        return getattr(self.call, "__badbatch_ids__", None)
+
+    def contract(self, source: str) -> Contract:
+        """What is declared for a source: by the decorator, or by the way in which a drop-in class is called."""
+        if not self.drop_in:
+            return declared(self.call)
+        base = declared(self.call)
+        if base.sources is None:
+            base = dataclasses.replace(base, sources=("map", "sharded_stream"))
+        if source == "map" and base.tail is None:
+            return dataclasses.replace(base, tail="pad")  # it is given a DistributedSampler, which pads
+        if source == "sharded_stream":  # the source splits itself by stride: the loader owes nothing for the remainder
+            return dataclasses.replace(base, tail="exact", uneven_ranks=True)
+        return base
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """A loader, and how to tell it the epoch."""
+
+    loader: Any
+    set_epoch: Callable[[int], Any] | None
+
+
+def resolve(name: str) -> Target:
+    """Import ``pkg.module:attr``.
+
+    Raises:
+        LoaderError: in one line, what is wrong with the name, the module or the attribute.
+    """
+    module_name, colon, attribute = name.partition(":")
+    if not colon or not module_name or not attribute:
+        raise LoaderError(f"{name!r} names no loader: write it as pkg.module:attr, like torch.utils.data:DataLoader")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module_name == error.name or module_name.startswith(error.name + ".")):
+            raise LoaderError(
+                f"there is no module {error.name!r}: run from the folder that holds it, or install it"
+            ) from error
+        raise LoaderError(f"{module_name} cannot be imported: {one_line(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise LoaderError(f"{module_name} cannot be imported: {one_line(error)}") from error
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            near = difflib.get_close_matches(part, [known for known in dir(found) if not known.startswith("_")], n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise LoaderError(f"{module_name} has no attribute {attribute!r}{hint}") from None
+        except (Exception, SystemExit) as error:  # a module's own __getattr__, which may import more
+            raise LoaderError(f"{name} cannot be imported: {one_line(error)}") from error
+    return describe(name, found)
+
+
+def describe(name: str, found: Any) -> Target:
+    """What kind of loader an object is.
+
+    Raises:
+        LoaderError: it is none: no callable, or one that takes neither a job nor a data set.
+    """
+    if not callable(found):
+        raise LoaderError(f"{name} is a {type(found).__name__}, not a callable: a factory takes a job, a class a dataset")
+    parameters = _parameters(found)
+    if parameters is None:
+        return Target(name, found, drop_in=False)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
+    if positional and positional[0].name == "dataset":
+        return Target(name, found, drop_in=True)
+    required = [p.name for p in positional if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    required += [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    if not positional or len(required) > 1:
+        given = ", ".join(required) or "nothing"
+        raise LoaderError(
+            f"{name} takes {given}: a factory takes one argument, the job; a drop-in class takes `dataset` first"
+        )
+    return Target(name, found, drop_in=False)
+
+
+def build(target: Target, job: Job) -> Built:
+    """Call the loader for one job.
+
+    Raises:
+        LoaderError: it returned something that cannot be iterated.
+        Exception: whatever it raised itself.
+    """
+    if target.drop_in:
+        return _drop_in(target, job)
+    loader = target.call(job)
+    if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
+        raise LoaderError(
+            f"{target.name} returned a {type(loader).__name__}, which cannot be iterated: return an iterable of batches"
+        )
+    return Built(loader, getattr(loader, "set_epoch", None))
+
+
+def _drop_in(target: Target, job: Job) -> Built:
+    import torch
+    from torch.utils.data import DistributedSampler
+
+    set_epoch: Callable[[int], Any] | None = None
+    options: dict[str, Any] = {
+        "batch_size": job.batch_size,
+        "num_workers": job.num_workers,
+        "drop_last": job.drop_last,
+    }
+    if job.num_workers > 0:
+        options["timeout"] = job.timeout
+        if job.start_method is not None:
+            options["multiprocessing_context"] = job.start_method
+    if job.source == "map":
+        assert job.dataset is not None
+        if job.world_size > 1:
+            sampler: Any = DistributedSampler(
+                job.dataset,
+                num_replicas=job.world_size,
+                rank=job.rank,
+                shuffle=job.shuffle,
+                seed=job.seed,
+            )
+            options["sampler"] = sampler
+            set_epoch = sampler.set_epoch
+        else:
+            options["shuffle"] = job.shuffle
+            if job.shuffle:
+                options["generator"] = torch.Generator().manual_seed(job.seed)
+    parameters = _parameters(target.call)
+    if parameters is not None and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        known = {p.name for p in parameters}
+        options = {name: value for name, value in options.items() if name in known}
+    loader = target.call(job.dataset, **options)
+    if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
+        raise LoaderError(f"{target.name} made a {type(loader).__name__}, which cannot be iterated")
+    return Built(loader, set_epoch or getattr(loader, "set_epoch", None))
+
+
+def _parameters(call: Callable[..., Any]) -> tuple[inspect.Parameter, ...] | None:
+    try:
+        return tuple(inspect.signature(call).parameters.values())
+    except (TypeError, ValueError):  # a builtin that does not tell
+        return None

@@ -1,0 +1,170 @@
+"""What a loader factory is told, and how it declares what it promises."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from ..errors import UserError
+
+if TYPE_CHECKING:
+    from torch.utils.data import Dataset, IterableDataset
+
+OnDamage = Literal["raise", "skip", "substitute", "mark"]
+AfterError = Literal["continue", "stop"]
+Batches = Literal["short", "full"]
+Tail = Literal["exact", "pad", "drop"]
+
+MEMORY_SOURCES = ("map", "stream", "sharded_stream")
+DISK_SOURCES = ("imagefolder", "parquet", "windows", "webdataset", "jsonl")
+SOURCES = MEMORY_SOURCES + DISK_SOURCES
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "on_damage": ("raise", "skip", "substitute", "mark"),
+    "after_error": ("continue", "stop"),
+    "batches": ("short", "full"),
+    "tail": ("exact", "pad", "drop"),
+    "blast_radius": ("sample", "batch", "shard", "file"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """Everything that a loader factory is told. One job is one rank's share of a trial."""
+
+    source: str
+    """``map``, ``stream``, ``sharded_stream``, or a source on disk."""
+    dataset: Dataset[Any] | IterableDataset[Any] | None
+    """For the sources in memory; None otherwise."""
+    root: Path | None
+    """The corpus folder, for sources on disk; None otherwise."""
+    samples: int
+    """How many samples the source holds, damaged ones included, over all ranks."""
+    batch_size: int
+    num_workers: int
+    rank: int
+    world_size: int
+    shuffle: bool
+    seed: int
+    epoch: int
+    drop_last: bool
+    timeout: float
+    """Seconds that ``next()`` may wait for a batch; 0 means for ever."""
+    start_method: str | None
+    """``fork``, ``spawn`` or ``forkserver`` for the loader's workers; None: the platform's default."""
+    max_consecutive_skips: int | None
+    """How many damaged samples in a row may be skipped before the loader must raise; None: any number."""
+    on_skip: Callable[[int | str | os.PathLike[str], BaseException | str], None]
+    """To be called with the sample's id and the reason for each sample skipped; picklable, works in any worker process.
+    -1 where the loader cannot tell which sample it was. From disk also with the path of its file, or its key in a shard."""
+    decode: Callable[[bytes], Any] | None = None
+    """For sources on disk: from the bytes of a picture's file to a PIL picture, for pipelines that take a decoder;
+    picklable. On some files of some scenarios it crashes, as a native decoder does."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Contract:
+    """What a loader promises. None: not declared, to be inferred from a probe and then held to everywhere."""
+
+    on_damage: OnDamage | None = None
+    after_error: AfterError | None = None
+    """For ``on_damage="raise"``: does the epoch go on after an error?"""
+    batches: Batches | None = None
+    """Does a skip shorten its batch, or is the batch refilled?"""
+    tail: Tail | None = None
+    """What happens to the remainder when the ranks do not divide the samples."""
+    sources: tuple[str, ...] | None = None
+    workers: tuple[int, ...] | None = None
+    """The worker counts that the loader supports; None: all."""
+    ranks: tuple[int, ...] | None = None
+    """The world sizes that the loader supports; None: all."""
+    timeout: bool = True
+    """Whether the loader honours ``job.timeout`` when it has workers."""
+    uneven_ranks: bool = False
+    """Whether ranks may make different numbers of steps."""
+    blast_radius: Literal["sample", "batch", "shard", "file"] | None = None
+    """How much a fault on disk may cost beyond its own sample."""
+    inferred: tuple[str, ...] = ()
+    """The names of the parts above that were not declared but inferred from a probe."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name; tuples become lists."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(self).items()
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Contract:
+        """The inverse of :meth:`to_json`."""
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        return cls(**fields)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+_DECLARABLE = {field.name for field in dataclasses.fields(Contract)} - {"inferred"}
+_FLAGS = ("timeout", "uneven_ranks")
+_SETS: dict[str, int | None] = {"sources": None, "workers": 0, "ranks": 1}  # and the least number that makes sense
+
+
+def loader(*, ids: Callable[[Any], Any] | None = None, **promises: Any) -> Callable[[F], F]:
+    """Declare what the decorated loader factory promises (see :class:`Contract` for the parts).
+
+    Args:
+        ids: a function from one batch to its sample ids (a sequence or tensor of ints, one for each sample; -1 for a
+            sample that arrives marked as missing and without its id), where they cannot be found without help.
+
+    Raises:
+        UserError: an unknown promise, or a value that it cannot have.
+    """
+    for name, value in promises.items():
+        if name not in _DECLARABLE:
+            near = difflib.get_close_matches(name, _DECLARABLE, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(_DECLARABLE))}"
+            raise UserError(f"@loader knows no promise {name!r}{hint}")
+        if name in _CHOICES and value is not None and value not in _CHOICES[name]:
+            raise UserError(f"@loader({name}={value!r}): must be one of {', '.join(map(repr, _CHOICES[name]))}")
+        if name in _FLAGS and not isinstance(value, bool):
+            raise UserError(f"@loader({name}={value!r}): must be True or False")
+        if name in _SETS and value is not None:
+            promises[name] = _several(name, value)
+    if ids is not None and not callable(ids):
+        raise UserError(f"@loader(ids={ids!r}): must be a function from a batch to its sample ids")
+    contract = Contract(**promises)
+
+    def declare(factory: F) -> F:
+        factory.__badbatch_contract__ = contract  # type: ignore[attr-defined]
+        factory.__badbatch_ids__ = ids  # type: ignore[attr-defined]
+        return factory
+
+    return declare
+
+
+def _several(name: str, value: Any) -> tuple[Any, ...]:
+    """One or several sources or numbers as a tuple."""
+    try:
+        values = (value,) if isinstance(value, str) else tuple(value)
+    except TypeError:  # a single number, or nonsense, which is told below
+        values = (value,)
+    if not values:
+        raise UserError(f"@loader({name}=…) is empty: nothing would be left to test")
+    for value in values:
+        if name == "sources" and value not in SOURCES:
+            near = difflib.get_close_matches(str(value), SOURCES, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(SOURCES)}"
+            raise UserError(f"@loader(sources=…): unknown source {value!r}; {hint}")
+        least = _SETS[name]
+        if least is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise UserError(f"@loader({name}={values!r}): must be whole numbers from {least} on")
+    return values
+
+
+def declared(target: Any) -> Contract:
+    """The contract that ``target`` was decorated with, or an empty one."""
+    contract = getattr(target, "__badbatch_contract__", None)
+    return contract if isinstance(contract, Contract) else Contract()

@@ -1,0 +1,185 @@
+"""A picture format of our own, whose decoder dies, hangs or takes all memory: as a Pillow plug-in, and as a function.
+
+A marked file is :data:`MAGIC`, the name of what befalls who decodes it, a line end, and the undamaged picture's bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..faults.abort import Abort
+from ..faults.base import Fault, Read
+from ..faults.hang_holding_lock import HangHoldingLock
+from ..faults.segfault import Segfault
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from ..trial.event_log import Recorder
+
+MAGIC = b"\x89badbatch\r\n\x1a\n"
+_ROOM = 256 << 20  # bytes that a decoder may take before the limit meets it: more than pictures need, and no harm to others
+_PIECE = 8 << 20
+_LONGEST_NAME = 40
+_limited = threading.Lock()
+
+
+def marked(effect: str, picture: bytes) -> bytes:
+    """The marked file in place of a picture.
+
+    Args:
+        effect: a key of :data:`EFFECTS`.
+    """
+    return MAGIC + effect.encode("ascii") + b"\n" + picture
+
+
+def effect_of(data: bytes) -> str | None:
+    """What befalls who decodes the file; None: it is not marked."""
+    if not data.startswith(MAGIC):
+        return None
+    return data[len(MAGIC) : len(MAGIC) + _LONGEST_NAME].partition(b"\n")[0].decode("ascii", "replace")
+
+
+def _take_all_memory() -> None:
+    """Allocate and touch memory until there is no more; a limit of the process's own keeps the machine out of it.
+
+    Raises:
+        MemoryError: always, from the allocation that failed.
+    """
+    import resource
+
+    with _limited:  # of two decodings at once, the second must not take the first one's limit for the process's own
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        taken: list[bytes] = []
+        try:
+            limit = _address_space() + _ROOM
+            resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+            while len(taken) * _PIECE < 4 * _ROOM:  # where the platform does not enforce its limit
+                taken.append(b"\xff" * _PIECE)
+            raise MemoryError
+        finally:
+            taken.clear()
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _address_space() -> int:
+    import psutil
+
+    return int(psutil.Process().memory_info().vms)
+
+
+def _strikes(fault: Fault) -> Callable[[], None]:
+    def strike() -> None:
+        fault.strike(Read(sample=-1, value=lambda: None, took_hold=lambda: None, attempt=lambda: 0))
+
+    return strike
+
+
+EFFECTS: dict[str, Callable[[], None]] = {
+    "segfault": _strikes(Segfault()),
+    "abort": _strikes(Abort()),
+    "hang": _strikes(HangHoldingLock()),
+    "memory": _take_all_memory,
+}
+"""From the name in a marked file to what really happens; none of them returns."""
+
+
+def strike(data: bytes) -> None:
+    """Suffer what a marked file does to its decoder; the record is told just before. Returns for any other file."""
+    effect = effect_of(data)
+    if effect is None:
+        return
+    _record_fault(data)
+    EFFECTS.get(effect, _unknown)()
+
+
+def _unknown() -> None:
+    raise OSError("a marked picture of a later version")
+
+
+def _record_fault(data: bytes) -> None:
+    from . import VARIABLE
+
+    trial = json.loads(os.environ.get(VARIABLE, "null"))
+    if trial is None:  # the corpus is read outside of a trial
+        return
+    from ..corpus.manifest import read_samples
+    from ..trial.event_log import Kind, Recorder
+
+    digest = hashlib.sha256(data).hexdigest()
+    sample = next((record.id for record in read_samples(trial["root"]) if record.sha256 == digest), None)
+    if sample is None:  # a member of a shard, of which the picture itself says whose it is
+        sample = _sample_marked_in(data)
+    recorder: Recorder = Recorder(Path(trial["folder"]), trial["rank"])
+    recorder(Kind.FAULT, sample)
+    recorder.close()
+
+
+def _sample_marked_in(data: bytes) -> int:
+    from PIL import Image
+
+    from ..identity.marks import read_mark
+
+    with Image.open(io.BytesIO(_picture_in(data))) as picture:
+        found = read_mark(picture).id
+    return -1 if found is None else found
+
+
+def _picture_in(data: bytes) -> bytes:
+    return data[len(MAGIC) + len(effect_of(data) or "") + 1 :]
+
+
+def register() -> None:
+    """Make Pillow in this process know the format: opening a marked file is harmless, decoding it is not."""
+    from PIL import Image, ImageFile
+
+    class MarkedImageFile(ImageFile.ImageFile):
+        format = "BADBATCH"
+        format_description = "badbatch marked picture"
+
+        def _open(self) -> None:
+            assert self.fp is not None  # Pillow opens it before it asks the plug-in
+            data = self.fp.read()
+            with Image.open(io.BytesIO(_picture_in(data))) as inner:
+                self._size, self._mode = inner.size, inner.mode
+            self._data = data
+            self.tile = []
+
+        def load(self) -> Any:
+            strike(self._data)
+            return super().load()
+
+    Image.register_open(MarkedImageFile.format, MarkedImageFile, lambda head: head.startswith(MAGIC))
+
+
+class Decode:
+    """The job's ``decode``: from the bytes of a file to a PIL picture. Picklable.
+
+    Args:
+        lazy: the picture is opened, and decoded only when its pixels are asked for.
+    """
+
+    def __init__(self, lazy: bool = False) -> None:
+        self.lazy = lazy
+
+    def __call__(self, data: bytes) -> Image.Image:
+        """Decode; a marked file does to this process what its decoder suffers.
+
+        Raises:
+            ModuleNotFoundError: Pillow is not installed.
+            Exception: whatever Pillow raises for a damaged file.
+        """
+        from PIL import Image
+
+        strike(data)
+        picture = Image.open(io.BytesIO(data))
+        if not self.lazy:
+            picture.load()
+        return picture

@@ -1,0 +1,86 @@
+"""Sees, through CPython's audit events (PEP 578), which stored samples a process opens, and when.
+
+Opens by C libraries of their own raise no such event, so what is not seen may have happened all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..trial.event_log import Recorder
+
+
+class Opens:
+    """An audit hook that records what the opening of a stored sample tells.
+
+    That is: the sample's read begins, and the one before it on this thread is over; and its fault takes hold, unless that
+    strikes in the decoder. Where a file holds several samples nothing is recorded: nobody can see which is read when.
+    """
+
+    def __init__(self, folder: str, rank: int, root: str) -> None:
+        self._folder = folder
+        self._rank = rank
+        self._prefix = root.rstrip(os.sep) + os.sep
+        self._recorder: Recorder | None = None
+        self._samples: dict[str, int] | None = None
+        self._struck: frozenset[int] = frozenset()
+        self._here = threading.local()
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        if event != "open":
+            return
+        path = args[0]
+        if isinstance(path, bytes):
+            path = os.fsdecode(path)
+        if not isinstance(path, str) or args[2] & os.O_ACCMODE != os.O_RDONLY:
+            return
+        if not os.path.isabs(path):
+            path = os.path.join(os.getcwd(), path)
+        if path.startswith(self._prefix) and not getattr(self._here, "busy", False):
+            self._here.busy = True  # what is opened in order to record is no read of the loader's
+            try:
+                self._opened(os.path.normpath(path)[len(self._prefix) :].replace(os.sep, "/"))
+            except Exception:  # noqa: BLE001 - an error here would be taken for the loader's own
+                return
+            finally:
+                self._here.busy = False
+
+    def _opened(self, path: str) -> None:
+        from ..trial.event_log import Kind
+
+        sample = self._known.get(path)
+        if sample is None:
+            return
+        before = getattr(self._here, "sample", None)
+        if before is not None and self._here.pid == os.getpid():
+            self._record(Kind.READ_DONE, before)
+        self._here.sample, self._here.pid = sample, os.getpid()
+        self._record(Kind.READ, sample)
+        if sample in self._struck:
+            self._record(Kind.FAULT, sample)
+
+    @property
+    def _record(self) -> Recorder:
+        if self._recorder is None:
+            from ..trial.event_log import Recorder
+
+            self._recorder = Recorder(self._folder, self._rank)
+        return self._recorder
+
+    @property
+    def _known(self) -> dict[str, int]:
+        """From the path of a file to the sample that it is."""
+        if self._samples is None:
+            from ..corpus.damage.decoders import DecoderFault
+            from ..trial.spec import TrialSpec
+
+            spec = TrialSpec.read(Path(self._folder) / "trial.json")
+            files = spec.stored.files if spec.stored is not None else ()
+            alone = all(count == 1 for _, _, count in files)
+            self._struck = frozenset(sample for sample, fault in spec.plan.items() if not isinstance(fault, DecoderFault))
+            self._samples = {path: first for path, first, _ in files} if alone else {}
+        return self._samples

@@ -1,0 +1,34 @@
+"""Runs first in every interpreter that a process of a trial on disk starts; then the machine's own ``sitecustomize`` does."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import traceback
+
+
+def _own() -> None:
+    from badbatch.harness import instrumentation
+
+    instrumentation.enter_from_environment()
+
+
+def _next() -> None:
+    """The ``sitecustomize`` that this one stands before, if there is one."""
+    home = os.path.dirname(os.path.abspath(__file__))
+    rest = [entry for entry in sys.path if os.path.abspath(entry or ".") != home]
+    sys.path[:] = rest
+    found = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
+    if found is not None and found.loader is not None:
+        module = importlib.util.module_from_spec(found)
+        sys.modules["sitecustomize"] = module
+        found.loader.exec_module(module)
+
+
+try:
+    _own()
+except Exception:  # noqa: BLE001 - the user's interpreter must start whatever is wrong with us
+    traceback.print_exc()
+_next()

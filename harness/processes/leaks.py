@@ -1,0 +1,133 @@
+"""What a loader leaves behind: seen from inside its process, against a snapshot taken before it was built."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing.process
+import os
+import re
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..trial.event_log import Remains
+from .process_tree import descendants, described
+
+_POLL_S = 0.02
+_SHARED_MEMORY = "/dev/shm"
+_RECORD = re.compile(r"/(events-\d+\.bin|texts-\d+\.jsonl)$")  # a copy of the data set has a copy of the recorder
+_HARMLESS_DIRECTORIES = ("pymp-",)  # multiprocessing's own folder, which it keeps until the interpreter ends
+
+
+def semaphore_prefix(folder: Path) -> str:
+    """What the names of a trial's semaphores begin with, so that they can be found when all its processes are dead."""
+    return f"bb{hashlib.sha1(str(folder).encode(), usedforsecurity=False).hexdigest()[:10]}"
+
+
+def name_semaphores(folder: Path) -> None:
+    """Have multiprocessing name the semaphores of this process, and of those that it starts, after its trial.
+
+    With spawned workers a semaphore has a name until the resource tracker removes it; a tracker that is killed, or too
+    slow on a loaded machine, leaves it for ever, under a random name that tells nobody whose it was.
+    """
+    config = getattr(multiprocessing.process.current_process(), "_config", None)
+    if isinstance(config, dict) and "semprefix" in config:  # multiprocessing's own place for it, since Python 3.4
+        config["semprefix"] = f"/{semaphore_prefix(folder)}"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What there was before the loader."""
+
+    processes: frozenset[int]
+    threads: frozenset[threading.Thread]
+    descriptors: frozenset[int]
+    shared_memory: frozenset[str]
+    files: frozenset[str]
+
+
+def snapshot(own_descriptors: set[int]) -> Snapshot:
+    """What this process has now."""
+    return Snapshot(
+        processes=frozenset(descendants()),
+        threads=frozenset(threading.enumerate()),
+        descriptors=frozenset(_descriptors()) | frozenset(own_descriptors),
+        shared_memory=frozenset(_mapped_shared_memory()),
+        files=frozenset(_temporary_files()),
+    )
+
+
+def wait_for(before: Snapshot, own_descriptors: set[int], within_s: float) -> list[tuple[Remains, str]]:
+    """What is there beyond ``before``; returns as soon as nothing is, at the latest after ``within_s`` seconds."""
+    deadline = time.monotonic() + within_s
+    while True:
+        found = _difference(before, own_descriptors)
+        if not found or time.monotonic() >= deadline:
+            return found
+        time.sleep(_POLL_S)
+
+
+def _difference(before: Snapshot, own_descriptors: set[int]) -> list[tuple[Remains, str]]:
+    found: list[tuple[Remains, str]] = []
+    standing_processes, standing_descriptors = _standard_library()
+    for child in descendants():
+        if child not in before.processes and child not in standing_processes:
+            found.append((Remains.PROCESS, described(child)))
+    for thread in threading.enumerate():
+        if thread not in before.threads:
+            found.append((Remains.THREAD, thread.name))
+    for descriptor, target in _descriptors().items():
+        if descriptor not in before.descriptors | own_descriptors | standing_descriptors:
+            found.append((Remains.DESCRIPTOR, f"{descriptor} -> {target}"))
+    found += [(Remains.SHARED_MEMORY, name) for name in sorted(_mapped_shared_memory() - before.shared_memory)]
+    found += [(Remains.FILE, name) for name in sorted(_temporary_files() - before.files)]
+    return found
+
+
+def _standard_library() -> tuple[set[int], set[int]]:
+    """Processes and descriptors of multiprocessing's resource tracker and fork server, which live as long as we do."""
+    from multiprocessing import forkserver, resource_tracker
+
+    tracker: Any = resource_tracker._resource_tracker
+    server: Any = forkserver._forkserver
+    processes = {getattr(tracker, "_pid", None), getattr(server, "_forkserver_pid", None)}
+    descriptors = {getattr(tracker, "_fd", None), getattr(server, "_forkserver_alive_fd", None)}
+    descriptors.add(getattr(server, "_forkserver_authkey_fd", None))
+    return {p for p in processes if p is not None}, {d for d in descriptors if d is not None}
+
+
+def _descriptors() -> dict[int, str]:
+    found: dict[int, str] = {}
+    try:
+        names = os.listdir("/proc/self/fd")
+    except OSError:  # no /proc: descriptors cannot be told apart here
+        return found
+    for name in names:
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:  # the descriptor of the listing itself
+            continue
+        if not _RECORD.search(target):
+            found[int(name)] = target
+    return found
+
+
+def _mapped_shared_memory() -> set[str]:
+    """Segments under /dev/shm that this process has mapped; those of other processes are not ours to judge."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            return {line.split(None, 5)[5].strip() for line in file if _SHARED_MEMORY in line}
+    except OSError:
+        return set()
+
+
+def _temporary_files() -> set[str]:
+    found: set[str] = set()
+    root = tempfile.gettempdir()
+    for directory, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(_HARMLESS_DIRECTORIES)]
+        found |= {os.path.relpath(os.path.join(directory, name), root) for name in [*folders, *files]}
+    return found

@@ -1,0 +1,132 @@
+"""Turns a process into one rank of a trial: forked from the zygote, or a fresh one (``python -m``)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..trial.spec import TrialSpec
+from .process_tree import die_with_parent
+from .temporary_folder import temporary_folder
+
+BROKE = 70  # EX_SOFTWARE of sysexits.h: the harness itself failed inside the trial
+STACK_SIGNAL = signal.SIGRTMIN + 6 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR1
+# Below the record's, which begin at 700: were it among them and closed by the loader, stacks would end up in the record.
+_STACKS_DESCRIPTOR = 640
+_KEPT: list[Any] = []  # faulthandler keeps the descriptor, not the file object
+
+
+def enter_directory(directory: str) -> None:
+    """Make the user's folder the current one and importable, as other ``module:attr`` tools do."""
+    os.chdir(directory)
+    if sys.path and sys.path[0] in ("", "/"):
+        del sys.path[0]
+    sys.path.insert(0, directory)
+
+
+def environment(spec: TrialSpec, rank: int, folder: Path, temporary: Path) -> dict[str, str]:
+    """The variables that torchrun sets for a rank, and those of temporary folders of the trial's own."""
+    ranks = str(spec.topology.ranks)
+    return {
+        "TMPDIR": str(temporary),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),  # torch makes it by itself, in TMPDIR, for no loader's sake
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "GROUP_RANK": "0",
+        "ROLE_RANK": str(rank),
+        "ROLE_NAME": "default",
+        "WORLD_SIZE": ranks,
+        "LOCAL_WORLD_SIZE": ranks,
+        "GROUP_WORLD_SIZE": "1",
+        "ROLE_WORLD_SIZE": ranks,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "29500",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_RUN_ID": "badbatch",
+    }
+
+
+def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
+    """Run one rank in this process, and end the process."""
+    code = BROKE
+    try:
+        from ..contract.calling import resolve
+        from ..trial.consumer import run_rank
+        from .leaks import name_semaphores
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(signum, signal.SIG_DFL)
+        os.environ.update(environment(spec, rank, folder, temporary_folder(folder)))
+        if spec.root is not None:
+            from .. import instrumentation
+
+            os.environ.update(instrumentation.environment(folder, rank, spec.root))
+            instrumentation.enter(str(folder), rank, spec.root)
+        tempfile.tempdir = None
+        name_semaphores(folder)
+        describe_process(rank, folder)
+        _seed(spec.seed)
+        run_rank(spec, rank, folder, resolve(spec.loader))
+        code = 0
+    except BaseException:
+        with contextlib.suppress(BaseException):
+            traceback.print_exc()
+    finally:
+        _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End this process, whatever the loader has made of its standard output."""
+    try:
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+            sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def describe_process(rank: int, folder: Path) -> None:
+    """Make the stacks of all threads of this process available on :data:`STACK_SIGNAL`, also while the lock is held."""
+    import faulthandler
+
+    from ..trial.event_log import open_high
+
+    file = os.fdopen(open_high(folder / f"stacks-{rank}.txt", _STACKS_DESCRIPTOR), "w")
+    faulthandler.register(STACK_SIGNAL, file=file, all_threads=True, chain=False)
+    _KEPT.append(file)
+
+
+def _seed(seed: int) -> None:
+    import numpy as np
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def redirect(folder: Path, rank: int) -> None:
+    """Send what the loader prints to a file, which cannot fill up like a pipe; give it no input."""
+    output = os.open(folder / f"output-{rank}.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    os.close(output)
+    os.close(nothing)
+
+
+if __name__ == "__main__":
+    die_with_parent(signal.SIGKILL, int(sys.argv[3]))
+    _folder = Path(sys.argv[1])
+    _spec = TrialSpec.read(_folder / "trial.json")
+    enter_directory(_spec.directory)
+    become(_spec, int(sys.argv[2]), _folder)

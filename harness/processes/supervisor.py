@@ -1,0 +1,249 @@
+"""Starts, signals and waits for trials: the one boundary between the law and the processes.
+
+>>> with Supervisor("torch.utils.data:DataLoader", directory=".") as supervisor:   # doctest: +SKIP
+...     history = supervisor.run(spec, folder)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from ..contract.job import Contract
+from ..corpus.pipes import OwnPipes
+from ..errors import HarnessError, LoaderError
+from ..trial.history import History
+from ..trial.spec import TrialSpec
+from .process_tree import end_tree
+
+Isolation = Literal["auto", "fork", "spawn"]
+
+_READY_WITHIN_S = 120.0  # importing torch from a cold disk, under load
+_PATIENCE_S = 8.0  # beyond a trial's deadline, until its trial supervisor is told to stop; as long again until it is killed
+_END_WITHIN_S = 1.6  # then the zygote is not waited for any longer: Ctrl-C is to be obeyed within two seconds
+_KILL_WITHIN_S = 5.0
+_LAST_WORDS_WITHIN_S = 5.0
+_ORDERS = ("stop", "kill")  # to a trial that does not end
+
+
+class Supervisor:
+    """Keeps one loader warm and runs trials of it, several at once.
+
+    Args:
+        loader: ``pkg.module:attr``.
+        directory: the folder that is importable, besides what is installed.
+        isolation: ``fork`` (about 30 ms a trial), ``spawn`` (a fresh interpreter for each), or ``auto``.
+        scratch: a folder that is removed when this process is killed, and so cannot remove it itself.
+
+    Raises:
+        LoaderError: the loader cannot be imported or is none.
+        HarnessError: the zygote could not be started.
+    """
+
+    def __init__(
+        self,
+        loader: str,
+        directory: str | Path = ".",
+        isolation: Isolation = "auto",
+        *,
+        scratch: Path | None = None,
+    ) -> None:
+        self.loader = loader
+        self.directory = os.path.abspath(directory)
+        self._running: dict[int, tuple[Path, float, int]] = {}
+        self._pipes = OwnPipes()
+        self._count = 0
+        self._input = b""
+        self._ready: dict[str, Any] = {}
+        if not os.path.isdir(self.directory):
+            raise LoaderError(f"there is no folder {self.directory} from which {loader} could be imported")
+        self._control, theirs = socket.socketpair()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the supervisor
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "badbatch.harness.processes.zygote", str(theirs.fileno()), str(os.getpid())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._log,
+                    stderr=self._log,
+                    start_new_session=True,
+                    cwd="/",
+                    env=_environment(),
+                )
+            hello = {"loader": loader, "directory": self.directory, "isolation": isolation}
+            self._send({**hello, "scratch": None if scratch is None else str(scratch)})
+            self._ready = self._wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def isolation(self) -> str:
+        """``fork`` or ``spawn``: what is really used."""
+        return str(self._ready["isolation"])
+
+    @property
+    def isolation_why(self) -> str:
+        """Why it is not ``fork``; empty where it is."""
+        return str(self._ready["isolation_why"])
+
+    @property
+    def drop_in(self) -> bool:
+        """Whether the loader is called as ``cls(dataset, …)``."""
+        return bool(self._ready["drop_in"])
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources that the loader declares; a drop-in class gets ``map`` and ``sharded_stream``."""
+        return tuple(self._ready["sources"])
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of Python, torch, numpy and the loader's own library."""
+        return dict(self._ready["versions"])
+
+    def contract(self, source: str) -> Contract:
+        """What is declared for a source."""
+        return Contract.from_json(self._ready["contracts"][source])
+
+    @property
+    def running(self) -> int:
+        """How many trials are under way."""
+        return len(self._running)
+
+    def folders(self) -> dict[int, Path]:
+        """The trials under way, by number, with their folders."""
+        return {number: folder for number, (folder, _, _) in self._running.items()}
+
+    def start(self, spec: TrialSpec, folder: Path) -> int:
+        """Begin a trial in a folder of its own; returns a number by which :meth:`finished` names it."""
+        folder = folder.absolute()  # the trial runs elsewhere, and may change its directory
+        folder.mkdir(parents=True, exist_ok=True)
+        self._count += 1
+        spec = self._pipes.lend(self._count, spec, folder)
+        spec.write(folder / "trial.json")
+        self._running[self._count] = (folder, time.monotonic() + spec.deadline_s + _PATIENCE_S, 0)
+        self._send({"run": self._count, "folder": str(folder)})
+        return self._count
+
+    def finished(self, timeout_s: float) -> Iterator[tuple[int, Path]]:
+        """The trials that have ended, with their folders; waits up to ``timeout_s`` for the first of them.
+
+        Raises:
+            HarnessError: the zygote died, or answers no more; its trials are lost with it.
+        """
+        for message in self._receive(timeout_s):
+            number = message["ended"]
+            if number in self._running:
+                folder, _, _ = self._running.pop(number)
+                self._pipes.end(number)
+                yield number, folder
+        now = time.monotonic()
+        for number, (folder, patience, told) in list(self._running.items()):
+            if now <= patience:
+                continue
+            if told == len(_ORDERS):
+                raise HarnessError("the zygote answers no more")
+            self._send({_ORDERS[told]: number})
+            self._running[number] = (folder, now + _PATIENCE_S, told + 1)
+
+    def run(self, spec: TrialSpec, folder: Path) -> History:
+        """Run one trial and wait for it."""
+        number = self.start(spec, folder)
+        while True:
+            for ended, where in self.finished(1.0):
+                if ended == number:
+                    return History.load(where)
+
+    def close(self) -> None:
+        """End every trial and the zygote; within two seconds nothing of them is left."""
+        with contextlib.suppress(OSError):  # it may be gone already
+            self._control.sendall(b'{"bye": true}\n')
+        self._control.close()
+        if self._process is not None:
+            try:
+                self._process.wait(_END_WITHIN_S if self._ready else 0)
+            except subprocess.TimeoutExpired:
+                end_tree(self._process.pid, _KILL_WITHIN_S)
+            finally:
+                # What the import of a module that then failed has started, unless it has left the session.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+        self._log.close()
+        self._pipes.end()
+        self._running.clear()
+
+    def __enter__(self) -> Supervisor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _wait_until_ready(self) -> dict[str, Any]:
+        deadline = time.monotonic() + _READY_WITHIN_S
+        while time.monotonic() < deadline:
+            try:
+                messages = self._receive(0.5)
+            except HarnessError as error:
+                raise LoaderError(f"importing {self.loader} ended the process that did it: {error}") from error
+            for message in messages:
+                if "failed" in message:
+                    raise LoaderError(message["failed"])
+                return dict(message["ready"])
+        raise LoaderError(f"importing {self.loader} did not end within {_READY_WITHIN_S:.0f} s")
+
+    def _send(self, message: dict[str, Any]) -> None:
+        try:
+            self._control.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as error:
+            raise HarnessError(f"the zygote is gone: {self._last_words()}") from error
+
+    def _receive(self, timeout_s: float) -> list[dict[str, Any]]:
+        poll = select.poll()  # unlike select(), it knows descriptors beyond 1023, and the user's process may have many
+        poll.register(self._control, select.POLLIN)
+        if not poll.poll(timeout_s * 1000):
+            return []
+        data = b""
+        with contextlib.suppress(ConnectionError):
+            data = self._control.recv(1 << 16)
+        if not data:
+            raise HarnessError(f"the zygote is gone: {self._last_words()}")
+        self._input += data
+        *lines, self._input = self._input.split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def _last_words(self) -> str:
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LAST_WORDS_WITHIN_S)
+        self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, self._log.tell() - 2000))
+        lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
+        code = self._process.returncode
+        how = f"exit code {code}" if code is None or code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"
+        return f"{how}{': ' + lines[-1] if lines else ''}"
+
+
+def _environment() -> dict[str, str]:
+    """What the zygote gets: one thread a process, as torchrun does, unless the user says otherwise."""
+    environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ}
+    if path := environment.get("PYTHONPATH"):  # it starts in another folder, from which relative entries lead nowhere
+        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in path.split(os.pathsep) if entry)
+    return environment

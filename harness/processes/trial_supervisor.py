@@ -1,0 +1,297 @@
+"""The trial supervisor of one trial: starts its ranks, holds its deadline, gathers evidence, leaves nothing behind.
+
+It is a process of its own, and (on Linux) the subreaper of everything that the trial starts, so a daemon that leaves its
+process group and its session is still found and ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ..trial.event_log import RECORD
+from ..trial.spec import TrialSpec
+from .leaks import semaphore_prefix
+from .process_tree import adopt_orphans, alive, descendants, described, end_all
+from .rank import STACK_SIGNAL
+from .temporary_folder import remove_temporary_folder
+
+_POLL_S = 0.1
+_LOOK_EVERY_S = 0.5
+_STACKS_WITHIN_S = 0.6  # of one process
+_ALL_STACKS_WITHIN_S = 3.0
+_STACKS_POLL_S = 0.03
+_IDLE_SHARE = 0.1  # of one processor: a trial that uses less, and records nothing, is waiting
+_LOG_LIMIT = 4 << 20
+_LOG_KEPT = 1 << 16
+_GRACE_AFTER_EXIT_S = 1.0  # for helpers that end by themselves once their parent has gone (the resource tracker)
+_END_WITHIN_S = 5.0
+
+
+class TrialSupervisor:
+    """Supervises one trial from a process of its own.
+
+    Args:
+        start_rank: starts one rank and returns its pid; forks here, or runs a fresh interpreter.
+    """
+
+    def __init__(self, spec: TrialSpec, folder: Path, start_rank: Callable[[int], int]) -> None:
+        self._spec = spec
+        self._folder = folder
+        self._start_rank = start_rank
+        self._ordered_to_stop = False
+        self._endings: dict[int, int] = {}
+        self._ranks: dict[int, int] = {}
+        self._seen: set[int] = set()
+
+    def run(self) -> None:
+        """Run the trial to its end and write ``ended.json``."""
+        signal.signal(signal.SIGTERM, self._stop)
+        adopt_orphans()
+        began = time.monotonic()
+        try:
+            for rank in range(self._spec.topology.ranks):
+                self._ranks[self._start_rank(rank)] = rank
+            cut = self._watch(began)
+            evidence = self._evidence() if cut in ("out of time", "stalled") else []
+            leftovers = [] if cut else self._orphans()
+        finally:
+            end_all(self._tree, _END_WITHIN_S)
+        self._seen.update(self._ranks)
+        seconds = time.monotonic() - began
+        leftovers += clear_away(self._folder, self._seen)
+        self._trim_logs()
+        ended = {
+            "cut": cut,
+            "seconds": seconds,
+            "ranks": [self._endings.get(pid) for pid in self._ranks],
+            "leftovers": leftovers,
+            "evidence": evidence,
+        }
+        partial = self._folder / "ended.partial"
+        partial.write_text(json.dumps(ended), encoding="utf-8")
+        partial.rename(self._folder / "ended.json")
+
+    def _stop(self, signum: int, frame: Any) -> None:
+        self._ordered_to_stop = True
+
+    def _watch(self, began: float) -> str | None:
+        """Wait for all ranks; the reason for which they are to be cut short, or None when they ended by themselves."""
+        deadline = began + self._spec.deadline_s
+        last_look = last_change = began
+        size, work = -1, 0.0
+        handles = [os.pidfd_open(pid) for pid in self._ranks] if hasattr(os, "pidfd_open") else []
+        try:
+            while True:
+                self._reap()
+                handles = self._running(handles)
+                if all(pid in self._endings for pid in self._ranks):
+                    return None
+                now = time.monotonic()
+                if self._ordered_to_stop:
+                    return "interrupted"
+                if now >= deadline:
+                    return "out of time"
+                if now - last_look >= _LOOK_EVERY_S:
+                    self._trim_logs()
+                    new_size, (new_work, runnable) = self._recorded(), self._work()
+                    if new_size != size or runnable or new_work - work > _IDLE_SHARE * (now - last_look) + 0.05:
+                        last_change = now
+                    size, work, last_look = new_size, new_work, now
+                    if now - last_change >= self._spec.quiet_s:
+                        return "stalled"
+                if handles:
+                    select.select(handles, [], [], _POLL_S)
+                else:
+                    time.sleep(_POLL_S / 5)
+        finally:
+            for handle in handles:
+                os.close(handle)
+
+    def _running(self, handles: list[int]) -> list[int]:
+        readable, _, _ = select.select(handles, [], [], 0) if handles else ([], [], [])
+        for handle in readable:
+            os.close(handle)
+        return [handle for handle in handles if handle not in readable]
+
+    def _reap(self) -> None:
+        """Collect every child that has ended by itself, our own ranks and adopted orphans alike."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self._ranks:
+                self._endings[pid] = os.waitstatus_to_exitcode(status)
+
+    def _tree(self) -> list[int]:
+        found = descendants()
+        self._seen.update(found)
+        return found
+
+    def _recorded(self) -> int:
+        total = 0
+        for entry in self._folder.glob("events-*.bin"):
+            total += entry.stat().st_size
+        return total
+
+    def _work(self) -> tuple[float, bool]:
+        """Seconds of processor time of all processes, and whether one would use more, had it a processor of its own."""
+        total, runnable = 0.0, False
+        for pid in self._tree():
+            try:
+                process = psutil.Process(pid)
+                times = process.cpu_times()
+                runnable |= process.status() == psutil.STATUS_RUNNING
+            except psutil.Error:
+                continue
+            total += times.user + times.system
+        return total, runnable
+
+    def _evidence(self) -> list[dict[str, Any]]:
+        """What every process of the trial is doing: its state, what it waits for in the kernel, its Python stacks."""
+        found: list[dict[str, Any]] = []
+        deadline = time.monotonic() + _ALL_STACKS_WITHIN_S
+        for pid in self._tree():
+            try:
+                process = psutil.Process(pid)
+                entry: dict[str, Any] = {"pid": process.pid, "ppid": process.ppid(), "state": process.status()}
+                entry["name"] = process.name()
+                if process.status() == psutil.STATUS_ZOMBIE:
+                    found.append(entry)
+                    continue
+            except psutil.Error:
+                continue
+            entry["waits_in"] = _read_proc(process.pid, "wchan")
+            if _catches(process.pid, STACK_SIGNAL):
+                before = self._stacks_size()
+                try:
+                    os.kill(process.pid, STACK_SIGNAL)
+                except OSError:
+                    continue
+                self._wait_for_stacks(before, min(deadline, time.monotonic() + _STACKS_WITHIN_S))
+            found.append(entry)
+        return found
+
+    def _stacks_size(self) -> int:
+        return sum(path.stat().st_size for path in self._folder.glob("stacks-*.txt"))
+
+    def _wait_for_stacks(self, before: int, deadline: float) -> None:
+        """Until one process's dump is written and has stopped growing; a stopped one never answers, so within a limit.
+
+        One process after the other: several write to one file, and nobody says where a dump ends.
+        """
+        last = before
+        while time.monotonic() < deadline:
+            time.sleep(_STACKS_POLL_S)
+            now = self._stacks_size()
+            if now == last and now > before:
+                return
+            last = now
+
+    def _orphans(self) -> list[dict[str, str]]:
+        """Processes that outlived every rank."""
+        deadline = time.monotonic() + _GRACE_AFTER_EXIT_S
+        while True:
+            self._reap()
+            rest = [pid for pid in self._tree() if alive(pid)]
+            if not rest:
+                return []
+            if self._ordered_to_stop or time.monotonic() >= deadline:
+                return [{"what": "process", "name": described(pid)} for pid in rest]
+            time.sleep(_POLL_S / 5)
+
+    def _trim_logs(self) -> None:
+        """A loader may print without end: keep the end. Who still writes does so in append mode, so cutting is safe."""
+        for path in self._folder.glob("output-*.txt"):
+            if path.stat().st_size > _LOG_LIMIT:
+                with path.open("rb") as file:
+                    file.seek(-_LOG_KEPT, os.SEEK_END)
+                    tail = file.read(_LOG_KEPT)
+                os.truncate(path, 0)
+                with path.open("ab") as file:
+                    file.write(tail)
+
+
+def clear_away(folder: Path, pids: set[int]) -> list[dict[str, str]]:
+    """Remove what the dead processes of a trial left: their temporary files, and shared memory named after them.
+
+    Args:
+        folder: the trial's.
+        pids: the processes, besides those that the record tells of. The names of torch's segments carry their makers' pids.
+
+    Returns:
+        The segments, in the form of :attr:`~badbatch.harness.trial.history.Ended.leftovers`.
+    """
+    remove_temporary_folder(folder)
+    for name in ("cache", "corpus"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in folder.glob("events-*.bin"):
+        pids = pids | _recorded_pids(path)
+    for entry in Path("/dev/shm").glob(f"sem.{semaphore_prefix(folder)}-*"):
+        entry.unlink(missing_ok=True)
+    removed = []
+    for entry in Path("/dev/shm").glob("*") if os.path.isdir("/dev/shm") else ():
+        match = re.fullmatch(r"(?:torch|gloo|badbatch)_(\d+)_.*", entry.name)
+        if match and int(match.group(1)) in pids:
+            removed.append({"what": "shared memory", "name": re.sub(r"\d+", "N", entry.name)})
+            entry.unlink(missing_ok=True)
+    return removed
+
+
+def _recorded_pids(path: Path) -> set[int]:
+    import numpy as np
+
+    if path.stat().st_size > 1 << 28:  # reading the pids of a huge record is not worth its while
+        return set()
+    data = path.read_bytes()
+    events = np.frombuffer(data[: len(data) // RECORD.itemsize * RECORD.itemsize], RECORD)
+    return {int(pid) for pid in np.unique(events["pid"])}
+
+
+def _read_proc(pid: int, name: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _catches(pid: int, signum: int) -> bool:
+    """Whether a process has a handler for a signal, so that sending it does not kill."""
+    match = re.search(r"^SigCgt:\s*([0-9a-f]+)", _read_proc(pid, "status"), re.MULTILINE)
+    return bool(match and int(match.group(1), 16) >> (signum - 1) & 1)
+
+
+def fresh_rank(folder: Path, rank: int) -> int:
+    """Start one rank in a fresh interpreter; its pid."""
+    output = os.open(folder / f"output-{rank}.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "badbatch.harness.processes.rank", str(folder), str(rank), str(os.getpid())],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            cwd="/",
+        )
+    finally:
+        os.close(output)
+    _STARTED.append(process)  # its destructor would complain that it was not waited for
+    return process.pid
+
+
+_STARTED: list[subprocess.Popen[bytes]] = []

@@ -1,0 +1,267 @@
+"""The zygote: has torch and the user's module imported, and forks a trial supervisor for each trial.
+
+It talks to the supervisor over one socket, a JSON object a line:
+
+- first, to it: ``{"loader", "directory", "isolation"}``; from it: ``{"ready": {...}}`` or ``{"failed": "one line"}``;
+- then, to it: ``{"run": number, "folder": path}``, ``{"stop": number}``, ``{"kill": number}``; from it: ``{"ended": number}``.
+
+When the socket closes, every trial is ended and so is this process: nothing outlives the supervisor.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from ..errors import LoaderError
+from ..trial.spec import TrialSpec
+from .process_tree import adopt_orphans, descendants, die_with_parent, end_all
+from .rank import become, enter_directory, redirect
+from .trial_supervisor import TrialSupervisor, clear_away, fresh_rank
+
+# Together less than the two seconds after which a user who pressed Ctrl-C may expect that nothing is left.
+_WARDENS_WITHIN_S = 1.0
+_STRAYS_WITHIN_S = 0.5
+
+
+class Zygote:
+    """The loop that serves the supervisor."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._input = b""
+        self._wardens: dict[int, tuple[int, Path]] = {}
+        self._fork_ranks = True
+        self._scratch: str | None = None
+        self._dismissed = False
+        self._standing: set[int] = set()
+
+    def serve(self) -> None:
+        """Until the supervisor hangs up."""
+        hello = self._receive(block=True)
+        if not hello:
+            return
+        try:
+            ready = self._get_ready(hello[0])
+        except LoaderError as error:
+            self._send({"failed": str(error)})
+            return
+        gc.collect()
+        gc.freeze()  # a collection in a trial must not touch, and so copy, what it shares with this process
+        self._standing = set(descendants())
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        die_with_parent(0)  # from now on the socket tells, and the trials can be ended in order
+        self._send({"ready": ready})
+        wake_read, wake_write = os.pipe()
+        os.set_blocking(wake_write, False)
+        os.set_blocking(wake_read, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+        while True:
+            select.select([self._control.fileno(), wake_read], [], [])
+            _drain(wake_read)
+            self._reap()
+            messages = self._receive(block=False)
+            if messages is None:
+                break
+            for message in messages:
+                self._obey(message)
+        self._end()
+
+    def _get_ready(self, hello: dict[str, Any]) -> dict[str, Any]:
+        enter_directory(hello["directory"])
+        self._scratch = hello.get("scratch")
+        isolation = hello["isolation"]
+        why = "" if isolation == "fork" else "asked for"
+        if isolation == "auto":
+            isolation, why = ("fork", "") if sys.platform == "linux" else ("spawn", f"forking is unsafe on {sys.platform}")
+        import numpy
+        import torch
+
+        torch.set_num_threads(1)  # as torchrun does, and a pool of threads would not survive the fork
+        import torch.distributed
+        import torch.utils.data
+
+        from ..contract.calling import resolve
+        from ..trial import consumer as trial  # noqa: F401 - so that no trial pays for importing it
+
+        before = set(threading.enumerate())
+        target = resolve(hello["loader"])
+        started = [thread.name for thread in threading.enumerate() if thread not in before]
+        if started and hello["isolation"] == "auto":
+            isolation, why = "spawn", f"importing the module started the thread {started[0]!r}"
+        self._fork_ranks = isolation == "fork"
+        from ..contract.job import SOURCES
+
+        base = target.contract("")
+        sources = base.sources or ("map",)
+        return {
+            "isolation": isolation,
+            "isolation_why": why,
+            "drop_in": target.drop_in,
+            "sources": list(sources),
+            "contracts": {source: target.contract(source).to_json() for source in SOURCES},
+            "versions": {
+                "python": ".".join(map(str, sys.version_info[:3])),
+                "torch": torch.__version__,
+                "numpy": numpy.__version__,
+                **_library_version(hello["loader"]),
+            },
+        }
+
+    def _obey(self, message: dict[str, Any]) -> None:
+        if "bye" in message:
+            self._dismissed = True
+        if "run" in message:
+            folder = Path(message["folder"])
+            self._wardens[self._fork_warden(folder)] = message["run"], folder
+            return
+        for word, signum in (("stop", signal.SIGTERM), ("kill", signal.SIGKILL)):
+            if word in message:
+                for pid, (number, _) in self._wardens.items():
+                    if number == message[word]:
+                        os.kill(pid, signum)
+
+    def _fork_warden(self, folder: Path) -> int:
+        zygote = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 1
+        try:
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            for signum in (signal.SIGCHLD, signal.SIGTERM):  # until the trial supervisor sets its own, there is nothing to end
+                signal.signal(signum, signal.SIG_DFL)
+            die_with_parent(signal.SIGTERM, zygote)
+            self._control.close()
+            spec = TrialSpec.read(folder / "trial.json")
+            TrialSupervisor(spec, folder, lambda rank: self._start_rank(spec, folder, rank)).run()
+            code = 0
+        except BaseException:
+            import traceback
+
+            (folder / "trial_supervisor.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        finally:
+            os._exit(code)
+
+    def _start_rank(self, spec: TrialSpec, folder: Path, rank: int) -> int:
+        if not self._fork_ranks:
+            return fresh_rank(folder, rank)
+        supervisor = os.getpid()
+        return os.fork() or self._be_rank(spec, folder, rank, supervisor)
+
+    @staticmethod
+    def _be_rank(spec: TrialSpec, folder: Path, rank: int, supervisor: int) -> NoReturn:
+        try:
+            os.setsid()
+            die_with_parent(signal.SIGKILL, supervisor)
+            redirect(folder, rank)
+        except BaseException:
+            os._exit(1)
+        become(spec, rank, folder)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid not in self._wardens:
+                continue
+            number, folder = self._wardens.pop(pid)
+            if status != 0:  # the trial supervisor itself was killed: what it watched has come to us
+                end_all(self._strays, _STRAYS_WITHIN_S)
+                clear_away(folder, set())
+            self._send({"ended": number})
+
+    def _strays(self) -> list[int]:
+        """What is below us, but neither a trial supervisor nor below one, nor was there before the first of them."""
+        kept = self._standing | set(self._wardens)
+        for pid in self._wardens:
+            kept.update(descendants(pid))
+        return [pid for pid in descendants() if pid not in kept]
+
+    def _end(self) -> None:
+        deadline = time.monotonic() + _WARDENS_WITHIN_S
+        for pid in self._wardens:
+            os.kill(pid, signal.SIGTERM)
+        while self._wardens and time.monotonic() < deadline:
+            self._reap()
+            time.sleep(0.01)
+        end_all(descendants, _STRAYS_WITHIN_S)
+        if self._scratch and not self._dismissed:  # the supervisor was killed: what it wrote is left to us
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        try:
+            self._control.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:  # the supervisor has gone; the loop will see it
+            return
+
+    def _receive(self, block: bool) -> list[dict[str, Any]] | None:
+        """The messages that have come; None when the supervisor has hung up."""
+        while True:
+            if not block and not select.select([self._control], [], [], 0)[0]:
+                return []
+            try:
+                data = self._control.recv(1 << 16)
+            except OSError:
+                data = b""
+            if not data:
+                return None
+            self._input += data
+            *lines, self._input = self._input.split(b"\n")
+            if lines:
+                return [json.loads(line) for line in lines]
+
+
+def _library_version(loader: str) -> dict[str, str]:
+    """The version of the distribution that the loader's module belongs to, where it says one."""
+    name = loader.partition(":")[0].partition(".")[0]
+    version = getattr(sys.modules.get(name), "__version__", None)
+    return {name: str(version)} if version is not None else {}
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 4096):
+            continue
+    except BlockingIOError:
+        return
+
+
+def _give_up(signum: int, frame: FrameType | None) -> None:
+    """The supervisor died while the loader was being imported."""
+    end_all(descendants, _STRAYS_WITHIN_S)
+    os._exit(1)
+
+
+def main() -> None:
+    """Serve on the socket whose descriptor is the first argument; the second is the supervisor's pid."""
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _give_up)
+    adopt_orphans()
+    die_with_parent(signal.SIGTERM, int(sys.argv[2]))
+    try:
+        Zygote(socket.socket(fileno=int(sys.argv[1]))).serve()
+    finally:
+        end_all(descendants, _STRAYS_WITHIN_S)
+
+
+if __name__ == "__main__":
+    main()

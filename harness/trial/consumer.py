@@ -1,0 +1,364 @@
+"""What runs inside the supervised process: one rank's consumer, and its record of all that happens."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import operator
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from ..contract.calling import Built, Target, build
+from ..contract.job import MEMORY_SOURCES, Job
+from ..errors import LoaderError, one_line
+from ..instrumentation.decoder import Decode
+from ..processes import leaks as remains
+from ..sources.memory import Reader, memory_source
+from .batch import BatchReader, UnreadableBatch
+from .event_log import Cap, Kind, Recorder, Where
+from .spec import CLOSE_WITHIN_S, TrialSpec
+from .stored_batch import StoredBatchReader
+
+_LOCKSTEP_TIMEOUT_S = 6.0  # a rank that waits longer than the longest step of its scenarios waits for ever
+
+
+class OnSkip:
+    """The job's ``on_skip``: records from whatever process calls it. Picklable.
+
+    Args:
+        names: from a path or key to the sample's id, for sources on disk.
+    """
+
+    def __init__(self, recorder: Recorder, names: Callable[[str], int | None] | None = None) -> None:
+        self._recorder = recorder
+        self._names = names
+
+    def __call__(self, sample: int | str | os.PathLike[str], reason: BaseException | str) -> None:
+        """Record one skip.
+
+        Raises:
+            TypeError: ``sample`` can name none.
+        """
+        if isinstance(sample, (str, os.PathLike)) and self._names is not None:
+            found = self._names(os.fspath(sample))
+            number = -1 if found is None else found
+        else:
+            try:
+                number = operator.index(sample)  # type: ignore[arg-type]
+            except TypeError:
+                besides = ", or its path or key" if self._names is not None else ""
+                raise TypeError(
+                    f"job.on_skip takes the sample's number (-1 where it is not known){besides}, not {sample!r}"
+                ) from None
+        self._recorder(Kind.SKIPPED, number, aux=self._recorder.error(reason))
+
+
+@contextlib.contextmanager
+def _distributed(spec: TrialSpec, rank: int, folder: Path) -> Iterator[Any]:
+    """A real gloo group over all ranks of the trial, with the environment that torchrun sets."""
+    if spec.topology.ranks == 1:
+        yield None
+        return
+    import torch.distributed as dist
+
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{folder / 'rendezvous'}",
+        rank=rank,
+        world_size=spec.topology.ranks,
+        timeout=timedelta(seconds=spec.deadline_s),
+    )
+    try:
+        dist.barrier()  # a rank that ends at once must not take the group down while its peer still connects
+        yield dist.new_group(backend="gloo", timeout=timedelta(seconds=_LOCKSTEP_TIMEOUT_S)) if spec.lockstep else None
+    finally:
+        with contextlib.suppress(RuntimeError):  # a peer that died leaves a group that cannot be taken down in order
+            dist.destroy_process_group()
+
+
+class Consumer:
+    """Calls the loader as a training loop would, catches whatever comes, and records it.
+
+    The loader's SIGCHLD handler is in force only while the loader's own code, or the simulated training step, runs: torch
+    raises a worker's death from that handler in whatever line is executing, and that must not be a line of the record's
+    own. A signal that arrives in between is noted, and handed to the loader's handler when its code runs next.
+    """
+
+    def __init__(self, spec: TrialSpec, rank: int, recorder: Recorder, reader: BatchReader, group: Any) -> None:
+        self._spec = spec
+        self._record = recorder
+        self._read = reader
+        self._group = group
+        self._rank = rank
+        self._epoch = 0
+        self._step = 0
+        self._handler: Any = signal.SIG_DFL
+        self._child_died = False
+
+    def guarded(self, call: Callable[[], Any], where: Where, default: Any = None) -> tuple[Any, BaseException | None]:
+        """Run the loader's code; whatever it raises is recorded and returned. StopIteration is returned unrecorded."""
+        result, error = default, None
+        try:
+            self._hand_over()
+            result = call()
+        except BaseException as caught:
+            error = caught
+        late = self._take_back()
+        if error is not None and not (where is Where.NEXT and isinstance(error, StopIteration)):
+            self._raised(error, where)
+        if late is not None:
+            self._raised(late, Where.OUTSIDE)
+        return result, error
+
+    def _hand_over(self) -> None:
+        """Put the loader's SIGCHLD handler in force; may raise what it raises for a death that came in between."""
+        signal.signal(signal.SIGCHLD, self._handler)
+        if self._child_died:
+            self._child_died = False
+            if callable(self._handler):
+                self._handler(signal.SIGCHLD, None)
+
+    def _take_back(self) -> BaseException | None:
+        """Put our own handler in force; what the loader's raises for a signal that is still pending is returned."""
+        late = None
+        while True:
+            try:
+                self._handler = signal.signal(signal.SIGCHLD, self._note)
+                return late
+            except BaseException as caught:  # signal.signal() runs pending handlers before it replaces one
+                late = caught
+
+    def _note(self, signum: int, frame: Any) -> None:
+        self._child_died = True
+
+    def _raised(self, error: BaseException, where: Where) -> None:
+        self._record(Kind.RAISED, self._step, aux=self._record.error(error), flags=where, epoch=self._epoch)
+
+    def run(self, make: Callable[[], Built]) -> None:
+        """The whole trial of one rank, from the factory to the leftovers."""
+        before = remains.snapshot(self._record.descriptors())
+        self._record(Kind.BUILDING)
+        built, error = self.guarded(make, Where.FACTORY)
+        if built is None:
+            if isinstance(error, LoaderError):
+                self._record(Kind.UNREADABLE, 0, aux=self._record.error(error))
+            return
+        self._record(Kind.BUILT)
+        self._length(built.loader, 0)
+        for epoch in range(self._spec.epochs):
+            self._epoch = epoch
+            self._one_epoch(built)
+        self._length(built.loader, 1)
+        self._record(Kind.CLOSING, flags=1)
+        self.guarded(lambda: _close(built.loader) if built else None, Where.CLOSE)
+
+        def drop() -> None:
+            nonlocal built
+            built = None
+            gc.collect()
+
+        self.guarded(drop, Where.CLOSE)
+        self._record(Kind.CLOSED, flags=1)
+        for what, name in remains.wait_for(before, self._record.descriptors(), CLOSE_WITHIN_S):
+            self._record(Kind.LEFTOVER, flags=what, aux=self._record.text(type="leftover", message=name))
+
+    def _length(self, loader: Any, phase: int) -> None:
+        if not hasattr(type(loader), "__len__"):
+            return
+        length, error = self.guarded(lambda: _length_of(loader), Where.LENGTH)
+        if error is None and length is not None:
+            self._record(Kind.LENGTH, int(length), flags=phase)
+
+    def _one_epoch(self, built: Built) -> None:
+        self._step = 0
+        self._record(Kind.EPOCH, epoch=self._epoch)
+        if built.set_epoch is not None:
+            self.guarded(lambda: built.set_epoch(self._epoch) if built.set_epoch else None, Where.ITER)
+        iterator, _ = self.guarded(lambda: iter(built.loader), Where.ITER)
+        if iterator is not None:
+            self._drain(iterator)
+        self._record(Kind.EPOCH_DONE, epoch=self._epoch)
+        self._reported(built.loader)
+        box = [iterator]
+        del iterator
+        self._record(Kind.CLOSING, epoch=self._epoch)
+        self.guarded(box.clear, Where.CLOSE)
+        self.guarded(gc.collect, Where.CLOSE)
+        self._record(Kind.CLOSED, epoch=self._epoch)
+
+    def _drain(self, iterator: Iterator[Any]) -> None:
+        errors = 0
+        nothing = object()
+        while True:
+            if self._step >= self._spec.call_cap or errors > self._spec.error_cap:
+                self._gave_up(Cap.ERRORS if errors > self._spec.error_cap else Cap.CALLS)
+                return
+            self._record(Kind.DELAY, _run_delay_ns())
+            self._record(Kind.ASK, aux=self._step, epoch=self._epoch)
+            batch, error = self.guarded(lambda: next(iterator), Where.NEXT, nothing)
+            self._record(Kind.DELAY, _run_delay_ns())
+            if isinstance(error, StopIteration):
+                self._record(Kind.END, aux=self._step, epoch=self._epoch)
+                return
+            if batch is not nothing:
+                errors = 0
+                self._got(batch)
+            if error is not None:
+                errors += 1
+            del batch, error
+            if self._spec.break_after == self._step + 1 and self._epoch == 0:
+                self._record(Kind.BROKE, aux=self._step, epoch=self._epoch)
+                return
+            if self._spec.step_s:
+                self.guarded(lambda: time.sleep(self._spec.step_s), Where.OUTSIDE)  # the training step itself
+            self._together()
+            self._step += 1
+
+    def _gave_up(self, why: Cap) -> None:
+        self._record(Kind.CAPPED, aux=self._step, flags=why, epoch=self._epoch)
+
+    def _got(self, batch: Any) -> None:
+        try:
+            ids, flags = self._read.read(batch)
+        except UnreadableBatch as error:
+            self._record(Kind.GOT, -1, aux=self._step, epoch=self._epoch)
+            self._record(Kind.UNREADABLE, self._step, aux=self._record.error(str(error)), epoch=self._epoch)
+            return
+        except BaseException as error:
+            # Not a batch that any reader knows: the loader's affair, told with the error that reading it gave.
+            self._record(Kind.GOT, -1, aux=self._step, epoch=self._epoch)
+            message = f"the batch cannot be read: {one_line(error)}"
+            self._record(Kind.UNREADABLE, self._step, aux=self._record.error(message), epoch=self._epoch)
+            return
+        self._record(Kind.GOT, len(ids), aux=self._step, epoch=self._epoch)
+        if len(ids):
+            self._record.many(Kind.ARRIVED, ids, self._step, flags, self._epoch)
+            if self._read.fields is not None:
+                self._record.many(Kind.FIELDS, ids, self._read.fields, 0, self._epoch)
+
+    def _together(self) -> None:
+        if self._group is None:
+            return
+        import torch
+        import torch.distributed as dist
+
+        try:
+            dist.all_reduce(torch.ones(1), group=self._group)
+        except RuntimeError as error:  # gloo's only class for: timed out, or the peer has gone
+            self._record(Kind.WAITED, aux=self._step, sample=self._record.error(error), epoch=self._epoch)
+            self._group = None
+
+    def _reported(self, loader: Any) -> None:
+        reported, _ = self.guarded(lambda: _skipped(loader), Where.REPORT)
+        if reported is None:
+            return
+        if isinstance(reported, LoaderError):
+            self._record(Kind.UNREADABLE, self._step, aux=self._record.error(str(reported)), epoch=self._epoch)
+            return
+        count, ids = reported
+        self._record(Kind.REPORTED, -1, aux=count, flags=1, epoch=self._epoch)
+        if ids:
+            self._record.many(Kind.REPORTED, ids, 1, 0, self._epoch)
+
+
+def _length_of(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:  # the protocol's way to say that there is no length (PEP 424)
+        return None
+
+
+def _close(loader: Any) -> None:
+    close = getattr(loader, "close", None)
+    if callable(close):
+        close()
+
+
+def _skipped(loader: Any) -> tuple[int, list[int]] | LoaderError | None:
+    """What the loader reports; an error where it makes no sense; None where there is no such attribute."""
+    if not hasattr(loader, "skipped"):
+        return None
+    value = loader.skipped
+    try:
+        return read_skipped(value() if callable(value) else value)
+    except LoaderError as error:
+        return error
+
+
+def read_skipped(value: Any) -> tuple[int, list[int]]:
+    """Count and ids of a loader's ``skipped``: a count, a list of ids, or a mapping from reason to either.
+
+    Raises:
+        LoaderError: something else.
+    """
+    if isinstance(value, Mapping):
+        parts = [read_skipped(part) for part in value.values()]
+        return sum(count for count, _ in parts), [sample for _, ids in parts for sample in ids]
+    try:
+        if isinstance(value, (bool, str, bytes)):
+            raise TypeError
+        if hasattr(value, "__iter__") and getattr(value, "shape", None) != ():
+            ids = [int(sample) for sample in value]
+            return len(ids), ids
+        return int(value), []
+    except (TypeError, ValueError, OverflowError):
+        raise LoaderError(
+            f"loader.skipped is {repr(value)[:200]}: must be a count, a list of ids, or a mapping of either"
+        ) from None
+
+
+def _run_delay_ns() -> int:
+    """Nanoseconds that this thread was ready to run and waited for a processor, since it began (Linux only, else 0)."""
+    try:
+        with open(f"/proc/self/task/{threading.get_native_id()}/schedstat", "rb") as file:
+            return int(file.read().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
+    """Run one rank of a trial in this process, to its end."""
+    recorder = Recorder(folder, rank)
+    with _distributed(spec, rank, folder) as group:
+        if spec.source in MEMORY_SOURCES:
+            reader = Reader(spec.plan, recorder, folder)
+            dataset = memory_source(spec.source, spec.samples, reader, rank, spec.topology.ranks)
+            root = None
+            decode: Decode | None = None
+            batches, on_skip = BatchReader(spec.plan, target.ids), OnSkip(recorder)
+        else:
+            dataset, root = None, Path(spec.root or "")
+            decode = Decode(lazy=spec.lazy_decode)
+            batches = stored = StoredBatchReader(root, spec.source, spec.plan, target.ids)
+            on_skip = OnSkip(recorder, stored.names)
+        job = Job(
+            source=spec.source,
+            dataset=dataset,
+            root=root,
+            samples=spec.samples,
+            batch_size=spec.batch_size,
+            num_workers=spec.topology.workers,
+            rank=rank,
+            world_size=spec.topology.ranks,
+            shuffle=spec.shuffle,
+            seed=spec.seed,
+            epoch=0,
+            drop_last=spec.drop_last,
+            timeout=spec.timeout_s,
+            start_method=spec.topology.start_method,
+            max_consecutive_skips=spec.max_consecutive_skips,
+            on_skip=on_skip,
+            decode=decode,
+        )
+        del dataset
+        consumer = Consumer(spec, rank, recorder, batches, group)
+        box = [job]
+        del job
+        consumer.run(lambda: build(target, box.pop()))
+    recorder(Kind.FINISHED)

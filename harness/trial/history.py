@@ -1,0 +1,193 @@
+"""The immutable record of a trial: what was asked, read, struck, delivered or raised, and how it ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UserError
+from .event_log import RECORD, Kind
+from .spec import TrialSpec
+
+Events = npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """How a trial ended, as its trial supervisor saw it."""
+
+    cut: str | None = None
+    """Why it was cut short: ``out of time``, ``stalled``, ``interrupted``, ``lost`` (its trial supervisor died); None: it was not."""
+    seconds: float = 0.0
+    ranks: tuple[int | None, ...] = (0,)
+    """For each rank its exit code; negative: the signal that killed it; None: it was still running when cut."""
+    leftovers: tuple[Mapping[str, str], ...] = ()
+    """What outlived the consumer: ``{"what": "process" | "shared memory", "name": …}``."""
+    evidence: tuple[Mapping[str, Any], ...] = ()
+    """For a trial that was cut: what each of its processes was doing."""
+
+    def __str__(self) -> str:
+        if self.cut:
+            return self.cut
+        bad = [(rank, code) for rank, code in enumerate(self.ranks) if code != 0]
+        if not bad:
+            return "ended"
+        rank, code = bad[0]
+        how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        return how if len(self.ranks) == 1 else f"rank {rank}: {how}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class History:
+    """What happened in one trial.
+
+    ``events`` is a structured array of :data:`~badbatch.harness.trial.event_log.RECORD`, rank by rank, and within each rank in
+    the order in which they were written: in order of time for each process, but not strictly so between processes.
+    """
+
+    spec: TrialSpec
+    events: Events
+    texts: Mapping[tuple[int, int], Mapping[str, Any]]
+    """From (pid, number) to what was said."""
+    ended: Ended = Ended()
+    stacks: str = ""
+    """Python stacks of all processes of a trial that was cut."""
+    output: str = ""
+    """The end of what the loader printed."""
+    folder: str | None = None
+
+    @classmethod
+    def load(cls, folder: Path) -> History:
+        """Read a trial's folder.
+
+        Raises:
+            UserError: the folder holds no trial.
+        """
+        spec = TrialSpec.read(folder / "trial.json")
+        parts = [_events(folder / f"events-{rank}.bin") for rank in range(spec.topology.ranks)]
+        texts: dict[tuple[int, int], Mapping[str, Any]] = {}
+        for rank in range(spec.topology.ranks):
+            texts.update(_texts(folder / f"texts-{rank}.jsonl"))
+        return cls(
+            spec=spec,
+            events=parts[0] if len(parts) == 1 else np.concatenate(parts),
+            texts=texts,
+            ended=_ended(folder, spec),
+            stacks=_tails(folder, "stacks", 20_000),
+            output=_tails(folder, "output", 4_000),
+            folder=str(folder),
+        )
+
+    def of(self, *kinds: Kind, epoch: int | None = None, rank: int | None = None) -> Events:
+        """The events of these kinds, of one epoch and one rank where given; in order, and not to be written to."""
+        found = self._of_kind(kinds[0]) if len(kinds) == 1 else self._of_kinds(kinds)
+        for field, value in (("epoch", epoch), ("rank", rank)):
+            if value is not None:
+                chosen = found[field] == value
+                found = found if chosen.all() else found[chosen]  # most often all are: spare the copy
+        return found
+
+    @functools.cached_property
+    def _kinds(self) -> npt.NDArray[np.uint8]:
+        """The kinds alone, side by side: to look for one then reads a byte an event, and not all of the record."""
+        return np.ascontiguousarray(self.events["kind"])
+
+    @functools.cached_property
+    def _by_kind(self) -> dict[Kind, Events]:
+        return {}
+
+    def _of_kind(self, kind: Kind) -> Events:
+        if kind not in self._by_kind:
+            found = self.events[self._kinds == kind]
+            found.flags.writeable = False
+            self._by_kind[kind] = found
+        return self._by_kind[kind]
+
+    def _of_kinds(self, kinds: tuple[Kind, ...]) -> Events:
+        wanted = np.zeros(256, np.bool_)
+        wanted[list(kinds)] = True
+        found: Events = self.events[wanted[self._kinds]]
+        return found
+
+    def text(self, event: Any, field: str = "message") -> str:
+        """What was said at an event that carries a text."""
+        return str(self.texts.get((int(event["pid"]), int(event["aux"])), {}).get(field, ""))
+
+    @functools.cached_property
+    def struck(self) -> npt.NDArray[np.int64]:
+        """The samples whose fault took hold, each once, in order of their ids."""
+        found: npt.NDArray[np.int64] = np.unique(self.of(Kind.FAULT)["sample"])
+        return found
+
+    @functools.cached_property
+    def finished_ranks(self) -> frozenset[int]:
+        """The ranks whose consumer ran to its end."""
+        return frozenset(int(rank) for rank in self.of(Kind.FINISHED)["rank"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether every rank's consumer ran to its end, so that what is missing is missing."""
+        return self.ended.cut is None and len(self.finished_ranks) == self.spec.topology.ranks
+
+
+def _events(path: Path) -> Events:
+    try:
+        size = path.stat().st_size // RECORD.itemsize
+    except FileNotFoundError:
+        return np.empty(0, RECORD)
+    if size == 0:
+        return np.empty(0, RECORD)
+    if size < 1 << 16:
+        events: Events = np.fromfile(path, RECORD, count=size)
+    else:  # page in only the columns' pages that are looked at
+        events = np.memmap(path, RECORD, mode="r", shape=(size,))
+    return events
+
+
+def _texts(path: Path) -> Iterable[tuple[tuple[int, int], Mapping[str, Any]]]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            data = json.loads(line)
+            key = data["pid"], data["n"]
+        except (ValueError, TypeError, KeyError):  # the last line of a process that was killed while it wrote
+            continue
+        yield key, data
+
+
+def _ended(folder: Path, spec: TrialSpec) -> Ended:
+    try:
+        data = json.loads((folder / "ended.json").read_text(encoding="utf-8"))
+        return Ended(
+            cut=data["cut"],
+            seconds=data["seconds"],
+            ranks=tuple(data["ranks"]),
+            leftovers=tuple(data["leftovers"]),
+            evidence=tuple(data["evidence"]),
+        )
+    except FileNotFoundError:
+        return Ended(cut="lost", ranks=(None,) * spec.topology.ranks)
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{folder / 'ended.json'} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _tails(folder: Path, stem: str, limit: int) -> str:
+    parts = []
+    for path in sorted(folder.glob(f"{stem}-*.txt")):
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - limit))
+            text = file.read().decode("utf-8", "replace").strip()
+        if text:
+            parts.append(text)
+    return "\n".join(parts)

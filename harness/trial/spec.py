@@ -1,0 +1,210 @@
+"""What one trial is: everything that is needed to run it again, as one frozen value and one JSON file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from ..contract.job import Contract
+from ..errors import UserError
+from ..plan import FaultPlan
+
+FORMAT = 1
+CLOSE_WITHIN_S = 10.0
+"""DESIGN: after a timeout the loader can be closed within 10 s; so it can after any other epoch."""
+
+_TOO_EARLY_TO_STOP = 2  # errors in a row beyond one for each fault and each worker
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+    """Workers × ranks × start method."""
+
+    workers: int = 0
+    ranks: int = 1
+    start_method: str | None = None
+
+    def __str__(self) -> str:
+        parts = [f"workers={self.workers}"]
+        if self.ranks != 1:
+            parts.append(f"ranks={self.ranks}")
+        if self.start_method:
+            parts.append(self.start_method)
+        return ",".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"workers", "ranks", "start_method"}``."""
+        return dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """What a trial has to know of its corpus, so that it can be judged, and the corpus made again, where it is gone."""
+
+    recipe: str
+    """Of the corpus, as JSON text."""
+    states: tuple[tuple[int, str], ...] = ()
+    """(sample, state) of every sample that is not plainly good, in order: a value of
+    :class:`~badbatch.harness.corpus.base.State`, or ``odd`` for a legal oddity."""
+    files: tuple[tuple[str, int, int], ...] = ()
+    """(path, first sample, number of samples) of every file, in order of the samples; paths are relative, with ``/``."""
+    groups: tuple[int, ...] = ()
+    """The first sample of every row group, where the files have such."""
+    idle: tuple[tuple[int, str], ...] = ()
+    """(sample, why) of every sample whose fault did not take hold when the corpus was made: it is as good as before."""
+
+    def with_state(self, *states: str) -> tuple[int, ...]:
+        """The samples in any of these states."""
+        return tuple(sample for sample, state in self.states if state in states)
+
+    def path_of(self, sample: int) -> str:
+        """The file that holds a sample, or should."""
+        return next((path for path, first, count in self.files if first <= sample < first + count), "")
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Stored:
+        """The inverse of :meth:`to_json`, also after a trip through JSON text."""
+        return cls(
+            recipe=data["recipe"],
+            states=tuple((sample, state) for sample, state in data["states"]),
+            files=tuple((path, first, count) for path, first, count in data["files"]),
+            groups=tuple(data["groups"]),
+            idle=tuple((sample, why) for sample, why in data["idle"]),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class TrialSpec:
+    """One execution of one loader: the question that a :class:`~badbatch.harness.trial.history.History` answers."""
+
+    loader: str
+    """``pkg.module:attr``."""
+    directory: str
+    """Where the module is imported from: the user's current directory."""
+    scenario: str
+    source: str
+    topology: Topology
+    plan: FaultPlan
+    contract: Contract = dataclasses.field(default_factory=Contract)
+    samples: int = 40
+    batch_size: int = 4
+    shuffle: bool = False
+    drop_last: bool = False
+    seed: int = 0
+    timeout_s: float = 0.0
+    """The job's timeout; 0: none."""
+    max_consecutive_skips: int | None = None
+    epochs: int = 1
+    break_after: int | None = None
+    """Leave epoch 0 after this many batches."""
+    step_s: float = 0.0
+    """Length of the simulated training step."""
+    lockstep: bool = False
+    """One all_reduce a step, as distributed data parallel training does."""
+    deadline_s: float = 30.0
+    """After this many seconds the supervisor kills the trial."""
+    root: str | None = None
+    """The corpus, for sources on disk."""
+    stored: Stored | None = None
+    """What there is in it; ``plan`` then has the faults that took hold when it was made."""
+    lazy_decode: bool = False
+    """``job.decode`` gives pictures that are opened and not yet decoded."""
+    repeat: int = 0
+    """Which repetition of the same question this is."""
+
+    @property
+    def id(self) -> str:
+        """Short, stable and readable; also the name of the trial's folder."""
+        inside = str(self.topology) if self.source == "map" else f"{self.topology},source={self.source}"
+        return f"{self.scenario}[{inside}]" + (f"#{self.repeat}" if self.repeat else "")
+
+    @property
+    def damaged(self) -> tuple[int, ...]:
+        """The samples that can no longer be delivered as good."""
+        if self.stored is not None:
+            return self.stored.with_state("damaged", "hangs")
+        return tuple(sample for sample, fault in self.plan.items() if fault.damages)
+
+    @property
+    def allowed_calls(self) -> int:
+        """Calls of ``next()`` in which an epoch must end, on one rank: ceil(samples / batch_size), and an allowance.
+
+        The allowance: one partial batch for each worker, one error for each sample with a fault, and the call that
+        brings StopIteration, with one to spare.
+        """
+        return math.ceil(self.samples / self.batch_size) + self.topology.workers + len(self.plan) + 2
+
+    @property
+    def call_cap(self) -> int:
+        """Calls after which the consumer gives up: enough to see every worker and rank deliver everything twice."""
+        return self.allowed_calls * (2 * max(1, self.topology.workers) * self.topology.ranks + 1)
+
+    @property
+    def error_cap(self) -> int:
+        """Errors in a row after which the consumer gives up."""
+        return len(self.plan) + self.topology.workers + _TOO_EARLY_TO_STOP
+
+    @property
+    def quiet_s(self) -> float:
+        """Seconds without an event and without work, after which a trial is held to be stalled."""
+        return max(0.4 * self.deadline_s, min(4 * self.timeout_s + 4, 0.8 * self.deadline_s))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object with all fields; the inverse of :meth:`from_json`."""
+        data: dict[str, Any] = {"badbatch_trial": FORMAT}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            data[field.name] = value.to_json() if hasattr(value, "to_json") else value
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TrialSpec:
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            UserError: not a trial, or one of another format.
+        """
+        fields = dict(data)
+        version = fields.pop("badbatch_trial", None)
+        if version != FORMAT:
+            raise UserError(f"not a badbatch trial of format {FORMAT}: \"badbatch_trial\" is {version!r}")
+        try:
+            fields["topology"] = Topology(**fields["topology"])
+            if fields.get("stored") is not None:
+                from ..corpus.damage import disk_faults
+
+                disk_faults()  # registers them, so that the plan can be read
+                fields["stored"] = Stored.from_json(fields["stored"])
+            fields["plan"] = FaultPlan.from_json(fields["plan"])
+            fields["contract"] = Contract.from_json(fields["contract"])
+            return cls(**fields)
+        except (KeyError, TypeError) as error:
+            raise UserError(f"this badbatch trial is incomplete: {error}") from error
+
+    def write(self, path: Path) -> None:
+        """Write the trial as JSON."""
+        path.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> TrialSpec:
+        """Read a trial file.
+
+        Raises:
+            UserError: no such file, or no trial in it.
+        """
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UserError(f"cannot read the trial {path}: {error.strerror}") from error
+        except ValueError as error:
+            raise UserError(f"{path} is not JSON: {error}") from error
+        if not isinstance(data, dict):
+            raise UserError(f"{path} holds no badbatch trial")
+        return cls.from_json(data)

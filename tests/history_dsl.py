@@ -1,0 +1,374 @@
+"""Tells a history as a story: a trial in one line, without a process, for tests of what judges histories.
+
+    >>> history_of("0-3 4-7 8-11 end").events["kind"].tolist().count(Kind.GOT)
+    3
+
+A story is a row of tokens with blanks between them. Each takes one millisecond, except that ``+2.5s`` lets time pass.
+
+Who speaks: ``w0:`` before a token says that worker 0 does it, ``r1:`` that it happens on rank 1, ``r1.w0:`` both; without it
+the consumer of rank 0. Standing alone, such a name holds for all tokens up to the next one.
+
+======================  ==============================================================================================
+what the consumer does
+======================  ==============================================================================================
+``0-3`` ``0-3,7``       it asks, and gets a batch of these samples; ``5~`` with content that is not its own, ``5?`` marked
+                        as missing, ``?`` marked and without an id, ``~`` unlike any sample, ``[]`` an empty batch; ``5%`` with a
+                        field of another sample, ``5^`` without a field that others have (on disk)
+``raise``               it asks, and gets an error: ``raise:ValueError:what_it_says``; without a message that of the last
+                        fault; ``raise@iter``, ``@outside``, ``@factory``, ``@close``, ``@length``, ``@report`` elsewhere
+``end``                 it asks, and the epoch is over
+``ask``                 it asks; standing last, or before the trial is cut: it waits
+``break`` ``capped``    it leaves the epoch; it gives up
+``unreadable``          it gets a batch that has no ids
+``epoch``               the next epoch begins (the first does by itself)
+``len10``               len() says 10
+``skipped2``            loader.skipped says 2; ``skipped:5,9`` names them
+``waited``              in lock step the other ranks do not come to this step
+``closing`` ``closed``  it closes the loader (it does by itself where the story does not say so)
+``left:process:name``   something remains after closing
+======================  ==============================================================================================
+
+======================  ==============================================================================================
+what a reader does
+======================  ==============================================================================================
+``read0-3``             it reads these samples
+``begin5``              it begins to read a sample, and does not come back
+``fault5``              it begins to read a sample, and the fault takes hold: the read raises, returns something, hangs
+                        or dies, as the fault does that the plan has there; without a plan it raises OSError
+``skip5`` ``skip?``     it calls on_skip; with -1, since it cannot tell which sample it was
+======================  ==============================================================================================
+
+How the trial ended, as the last word: ``stalled``, ``deadline`` (out of time), ``interrupted``, ``died:-11`` (the exit code of
+the rank that speaks); without it every rank ran to its end. A consumer that reads has to be told so: samples that arrive
+are not read by themselves.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from badbatch.conformance.checks import Violation, find
+from badbatch.conformance.diagnoses.diagnosis import diagnose
+from badbatch.conformance.judging.expectation import expect
+from badbatch.conformance.judging.ledger import Ledger, account
+from badbatch.harness.contract.job import Contract
+from badbatch.harness.faults import Effect
+from badbatch.harness.faults.raises import Raise
+from badbatch.harness.plan import FaultPlan
+from badbatch.harness.trial.event_log import RECORD, Cap, Content, Kind, Remains, Where
+from badbatch.harness.trial.history import Ended, History
+from badbatch.harness.trial.spec import Topology, TrialSpec
+
+_TICK = 1_000_000  # nanoseconds a token
+_LACKING = 32  # of the stories alone: the sample came without one of its fields
+_CONTENT = {
+    "": Content.WHOLE,
+    "~": Content.WRONG,
+    "?": Content.MARKED,
+    "%": Content.WRONG | Content.MIXED,
+    "^": Content.WHOLE | _LACKING,
+}
+_SPEAKER = re.compile(r"(?:r(\d+))?\.?(?:w(\d+))?:(?=.|$)")
+_WHERE = {"iter": Where.ITER, "outside": Where.OUTSIDE, "factory": Where.FACTORY, "close": Where.CLOSE, "length": Where.LENGTH,
+          "report": Where.REPORT}
+_CUTS = {"stalled": "stalled", "deadline": "out of time", "interrupted": "interrupted"}
+_CONSUMER_PID, _WORKER_PID, _PIDS_A_RANK, _HELPER_PID = 100, 1, 10, 900
+
+RAISES = Contract(on_damage="raise", after_error="continue", tail="pad")
+STOPS = Contract(on_damage="raise", after_error="stop", tail="pad")
+SKIPS = Contract(on_damage="skip", batches="short", tail="pad")
+REFILLS = Contract(on_damage="skip", batches="full", tail="pad")
+SUBSTITUTES = Contract(on_damage="substitute", tail="pad")
+MARKS = Contract(on_damage="mark", tail="pad")
+
+
+def history_of(
+    story: str,
+    *,
+    samples: int = 12,
+    batch: int = 4,
+    workers: int = 0,
+    ranks: int = 1,
+    plan: dict[int, Any] | None = None,
+    contract: Contract = RAISES,
+    output: str = "",
+    helpers: int = 0,
+    **settings: Any,
+) -> History:
+    """The history that a story tells.
+
+    Args:
+        plan: the faults; samples of ``fault…`` that it lacks raise OSError.
+        output: what the trial printed.
+        helpers: how many processes of the loader still lived when the trial was cut.
+        settings: further fields of the trial's spec, and ``stacks``: those of its processes, when it was cut.
+
+    Raises:
+        ValueError: a token that means nothing.
+    """
+    tokens = story.split()
+    stacks = settings.pop("stacks", "")
+    faults = dict(plan or {})
+    for match in re.finditer(r"\bfault(\d+)", story):
+        faults.setdefault(int(match.group(1)), Raise())
+    settings.setdefault("epochs", 1 + tokens.count("epoch"))
+    spec = TrialSpec(
+        loader="stories:teller",
+        directory="/",
+        scenario=settings.pop("scenario", "clean" if not faults else "one-bad"),
+        source=settings.pop("source", "map"),
+        topology=Topology(workers, ranks),
+        plan=FaultPlan(faults),
+        contract=contract,
+        samples=samples,
+        batch_size=batch,
+        **settings,
+    )
+    return dataclasses.replace(_Teller(spec, output, helpers).tell(tokens), stacks=stacks)
+
+
+def ledger_of(history: History) -> Ledger:
+    """The ledger of a history under its own contract."""
+    return account(history, expect(history.spec))
+
+
+def broken(check: str, history: History) -> list[Violation]:
+    """The violations that a check finds."""
+    expected = expect(history.spec)
+    return find(check)(history, account(history, expected), expected)
+
+
+def diagnosed(check: str, history: History) -> str | None:
+    """The id of the diagnosis for a failing check."""
+    expected = expect(history.spec)
+    found = diagnose(check, history, account(history, expected), expected)
+    return None if found is None else found.id
+
+
+class _Teller:
+    def __init__(self, spec: TrialSpec, output: str, helpers: int) -> None:
+        self._spec = spec
+        self._output = output
+        self._evidence = tuple({"pid": _HELPER_PID + number, "name": "helper", "state": "sleeping"} for number in range(helpers))
+        self._now = 0
+        self._records: list[tuple[int, ...]] = []
+        self._texts: dict[tuple[int, int], dict[str, Any]] = {}
+        self._rank, self._worker = 0, -1
+        ranks = spec.topology.ranks
+        self._epochs = [-1] * ranks
+        self._steps = [0] * ranks
+        self._asked = [False] * ranks
+        self._over = [True] * ranks
+        self._told_closing = [False] * ranks
+        self._codes: list[int | None] = [0] * ranks
+        self._cut: str | None = None
+        self._last_message = "a read failed"
+
+    def tell(self, tokens: Sequence[str]) -> History:
+        for self._rank in range(self._spec.topology.ranks):
+            self._write(Kind.BUILDING)
+            if not any(token.endswith("raise@factory") for token in tokens):
+                self._write(Kind.BUILT)
+        standing = (0, -1)
+        for token in tokens:
+            self._now += _TICK
+            self._rank, self._worker = standing
+            match = _SPEAKER.match(token)
+            if match and match.group():
+                self._rank = int(match.group(1) or (standing[0] if match.group(2) else 0))
+                self._worker = -1 if match.group(2) is None else int(match.group(2))
+                token = token[match.end() :]
+                if not token:
+                    standing = (self._rank, self._worker)
+                    continue
+            if not self._one(token):
+                raise ValueError(f"{token!r} means nothing in a story")
+        self._finish()
+        records = np.array([tuple(record) for record in self._records], RECORD)
+        order = np.argsort(records["rank"], kind="stable")
+        ended = Ended(cut=self._cut, seconds=self._now / 1e9, ranks=tuple(self._codes), evidence=self._evidence)
+        return History(self._spec, records[order], self._texts, ended, output=self._output)
+
+    def _finish(self) -> None:
+        for self._rank in range(self._spec.topology.ranks):
+            self._worker = -1
+            if self._cut is not None or self._codes[self._rank] != 0:
+                continue
+            self._end_epoch()
+            if not self._told_closing[self._rank]:
+                self._write(Kind.CLOSING, epoch=-1)
+                self._write(Kind.CLOSED, epoch=-1)
+            self._write(Kind.FINISHED, epoch=-1)
+
+    @property
+    def _pid(self) -> int:
+        first = _CONSUMER_PID + _PIDS_A_RANK * self._rank
+        return first if self._worker < 0 else first + _WORKER_PID + self._worker
+
+    def _write(self, kind: Kind, sample: int = -1, aux: int = 0, flags: int = 0, epoch: int | None = None) -> None:
+        number = self._epochs[self._rank] if epoch is None else epoch
+        self._records.append((self._now, sample, aux, self._pid, self._worker, number, kind, flags, self._rank))
+
+    def _say(self, type_name: str, message: str) -> int:
+        cls = getattr(builtins, type_name, None)
+        known = isinstance(cls, type) and issubclass(cls, BaseException)
+        own = f"builtins.{type_name}" if known else f"stories.{type_name}"
+        mro = cls.__mro__ if known else Exception.__mro__  # type: ignore[union-attr]
+        bases = [f"builtins.{base.__name__}" for base in mro if base is not object]
+        number = len(self._texts) + 1
+        text = {"type": own, "bases": bases if known else [own, *bases], "message": message}
+        self._texts[self._pid, number] = text
+        return number
+
+    def _one(self, token: str) -> bool:
+        if match := re.fullmatch(r"\+([\d.]+)s", token):
+            self._now += int(float(match.group(1)) * 1e9)
+            return True
+        if self._worker < 0 and self._consumes(token):
+            return True
+        return self._reads(token) or self._ends(token)
+
+    def _begin_epoch(self) -> None:
+        self._epochs[self._rank] += 1
+        self._steps[self._rank] = 0
+        self._over[self._rank] = False
+        self._write(Kind.EPOCH)
+
+    def _end_epoch(self) -> None:
+        if self._epochs[self._rank] >= 0 and not self._over[self._rank]:
+            self._write(Kind.EPOCH_DONE)
+        self._over[self._rank] = True
+
+    def _ask(self) -> None:
+        if self._over[self._rank]:
+            self._begin_epoch()
+        if not self._asked[self._rank]:
+            self._write(Kind.ASK, aux=self._steps[self._rank])
+        self._asked[self._rank] = True
+
+    def _answer(self, kind: Kind, sample: int = -1, aux: int | None = None, flags: int = 0) -> None:
+        self._ask()
+        step = self._steps[self._rank]
+        self._write(kind, sample, step if aux is None else aux, flags)
+        self._asked[self._rank] = False
+        self._steps[self._rank] += 1
+
+    def _consumes(self, token: str) -> bool:
+        step = self._steps[self._rank]
+        if token == "ask":
+            self._ask()
+        elif token == "[]" or re.fullmatch(r"[\d?~%^,-]+", token):
+            self._batch([] if token == "[]" else list(_members(token)))
+        elif token == "unreadable":
+            self._answer(Kind.GOT)
+            self._write(Kind.UNREADABLE, step, self._say("str", "no sample ids found in it"))
+        elif match := re.fullmatch(r"raise(?:@(\w+))?(?::(\w+))?(?::(\S+))?", token):
+            self._raise(*match.groups())
+        elif token == "end":
+            self._answer(Kind.END)
+        elif token == "break":
+            self._write(Kind.BROKE, aux=step - 1)
+        elif token in ("capped", "capped:errors"):
+            self._write(Kind.CAPPED, aux=step, flags=Cap.ERRORS if "errors" in token else Cap.CALLS)
+        elif token == "epoch":
+            self._end_epoch()
+            self._begin_epoch()
+        elif match := re.fullmatch(r"len(\d+)", token):
+            self._write(Kind.LENGTH, int(match.group(1)), flags=int(self._epochs[self._rank] >= 0), epoch=-1)
+        elif match := re.fullmatch(r"skipped(\d+)", token):
+            self._write(Kind.REPORTED, aux=int(match.group(1)), flags=1)
+        elif match := re.fullmatch(r"skipped:(\S+)", token):
+            ids = [sample for sample, _ in _members(match.group(1))]
+            self._write(Kind.REPORTED, aux=len(ids), flags=1)
+            for sample in ids:
+                self._write(Kind.REPORTED, sample, aux=1)
+        elif token == "waited":
+            self._write(Kind.WAITED, self._say("RuntimeError", "timed out"), aux=step)
+        else:
+            return self._closes(token)
+        return True
+
+    def _closes(self, token: str) -> bool:
+        if token in ("closing", "closed"):
+            self._end_epoch()
+            self._told_closing[self._rank] = True
+            self._write(Kind.CLOSING if token == "closing" else Kind.CLOSED, epoch=-1)
+        elif match := re.fullmatch(r"left:(\w+):(\S+)", token):
+            what = Remains[match.group(1).upper()]
+            self._write(Kind.LEFTOVER, flags=what, aux=self._say("str", match.group(2).replace("_", " ")), epoch=-1)
+        else:
+            return False
+        return True
+
+    def _batch(self, members: list[tuple[int, int]]) -> None:
+        step = self._steps[self._rank]
+        self._answer(Kind.GOT, len(members))
+        for sample, content in members:
+            self._write(Kind.ARRIVED, sample, step, content & ~_LACKING)
+            if self._spec.stored is not None:
+                self._write(Kind.FIELDS, sample, 0b01 if content & _LACKING else 0b11)
+
+    def _raise(self, where: str | None, type_name: str | None, message: str | None) -> None:
+        said = self._last_message if message is None else message.replace("_", " ")
+        number = self._say(type_name or "OSError", said)
+        if where is None:
+            self._answer(Kind.RAISED, self._steps[self._rank], number, Where.NEXT)
+        elif where == "iter":
+            self._end_epoch()
+            self._begin_epoch()
+            self._write(Kind.RAISED, 0, number, Where.ITER)
+        else:
+            self._write(Kind.RAISED, self._steps[self._rank], number, _WHERE[where])
+
+    def _reads(self, token: str) -> bool:
+        match = re.fullmatch(r"(read|begin|fault|skip)([\d,?-]+)", token)
+        if match is None:
+            return False
+        for sample, _ in _members(match.group(2)):
+            if match.group(1) == "skip":
+                self._write(Kind.SKIPPED, sample, self._say("str", "it cannot be read"), epoch=-1)
+                continue
+            self._write(Kind.READ, sample, epoch=-1)
+            if match.group(1) == "read":
+                self._write(Kind.READ_DONE, sample, epoch=-1)
+            elif match.group(1) == "fault":
+                self._strike(sample)
+        return True
+
+    def _strike(self, sample: int) -> None:
+        self._write(Kind.FAULT, sample, epoch=-1)
+        effect = self._spec.plan[sample].effect
+        if effect in (Effect.ERROR, Effect.TRANSIENT):
+            name = {"two-argument-error": "TwoArgumentError"}.get(self._spec.plan[sample].kind, "OSError")
+            self._last_message = f"sample {sample} cannot be read"
+            self._write(Kind.READ_DONE, sample, self._say(name, self._last_message), flags=1, epoch=-1)
+        elif effect not in (Effect.STALL, Effect.CRASH):
+            self._write(Kind.READ_DONE, sample, epoch=-1)
+
+    def _ends(self, token: str) -> bool:
+        if token in _CUTS:
+            self._cut = _CUTS[token]
+            self._codes = [-9] * len(self._codes)
+        elif match := re.fullmatch(r"died:(-?\d+)", token):
+            self._codes[self._rank] = int(match.group(1))
+        else:
+            return False
+        return True
+
+
+def _members(text: str) -> Iterator[tuple[int, int]]:
+    """``0-3,5~,6?,?`` as (id, content) pairs."""
+    for part in text.split(","):
+        match = re.fullmatch(r"(?:(\d+)(?:-(\d+))?)?([~?%^]?)", part)
+        if match is None or not part:
+            raise ValueError(f"{part!r} is no sample in a story")
+        content = _CONTENT[match.group(3)]
+        first = -1 if match.group(1) is None else int(match.group(1))
+        last = first if match.group(2) is None else int(match.group(2))
+        for sample in range(first, last + 1):
+            yield sample, content
