@@ -21,7 +21,7 @@ from ...harness.trial.spec import Topology, TrialSpec
 from .. import checks, known, scenarios
 from ..commands.options import Options
 from ..judging import probe
-from ..judging.verdict import Mark, Verdict, judge
+from ..judging.verdict import Mark, Verdict, disturbance, judge
 from ..report.model import Report, TrialResult
 from ..scenarios.base import Scenario
 from ..scenarios.disk import DiskScenario
@@ -39,7 +39,8 @@ _WAITING_PER_BUSY = 16  # trials that mostly wait cost a processor little: run t
 _BEGINNING_S = 1.0  # but to begin one costs as much as any other, for at least so long
 _READABLE = 24  # letters of a trial's name in that of its folder: sockets in it may have paths of 107 bytes at most
 _POLL_S = 0.2
-_RESTARTS = 5
+_RESTARTS = 5  # of the zygote, without a trial that ended between them
+_DISTURBED = 3  # so often a trial may be lost, or killed by the machine, until it is reported as that
 
 
 class _UnderWay(NamedTuple):
@@ -239,10 +240,17 @@ class Suite:
                 state.result = dataclasses.replace(state.result, spec=state.spec)
 
     def _probe(self, spec: TrialSpec) -> History:
-        folder = self._folder("probe")
-        history = self.supervisor.run(spec, folder)
-        shutil.rmtree(folder, ignore_errors=True)
-        return history
+        for attempt in range(_DISTURBED):
+            folder = self._folder("probe")
+            try:
+                history = self.supervisor.run(spec, folder)
+            except HarnessError:
+                self._start_again()
+                continue
+            shutil.rmtree(folder, ignore_errors=True)
+            if not disturbance(history) or attempt == _DISTURBED - 1:
+                return history
+        raise HarnessError(f"the process that runs the trials of {self.loader} was killed {_DISTURBED} times in the probe")
 
     def only(self, ids: Collection[str]) -> None:
         """Run no other trials than these, by id; to be called before the first is run."""
@@ -335,6 +343,7 @@ class Suite:
         try:
             self._start_more()
             for number, folder in self.supervisor.finished(_POLL_S):
+                self._restarts = 0
                 self._judge(self._under_way.pop(number), folder)
         except HarnessError:
             self._start_again()
@@ -361,9 +370,10 @@ class Suite:
         A clean trial is never left to another: it is cheap, and this process's faulted trials wait for its own. Its
         record is kept by one of them all the same.
         """
-        if self._claims is not None and not state.started and not self._claims.claim(state.spec):
-            state.keeps = False
-            state.elsewhere = state.spec.scenario != _CLEAN
+        if self._claims is not None and not state.claimed:
+            state.claimed = self._claims.claim(state.spec)
+            state.keeps = state.claimed
+            state.elsewhere = not state.claimed and state.spec.scenario != _CLEAN
         return not state.elsewhere
 
     def _fetch(self, state: TrialState) -> None:
@@ -373,9 +383,8 @@ class Suite:
         if found is not None:
             state.result = dataclasses.replace(found, spec=state.spec)
         elif self._claims.overdue(state.spec, _CONFIRM * state.wanted):
-            state.elsewhere, state.keeps = False, True
-            self._queue.append(state)
-            state.started = 1  # it was claimed once: do not claim again
+            state.elsewhere, state.keeps, state.claimed = False, True, True
+            self._queue.extend([state] * state.wanted)
 
     def _start_more(self) -> None:
         """Fill the places: few for trials that compute, many for those that wait; all compute while they begin.
@@ -388,14 +397,16 @@ class Suite:
         busy = sum(self._computes(run.state, now - run.since) for run in self._under_way.values())
         places = self._jobs * _WAITING_PER_BUSY - len(self._under_way)
         postponed: list[TrialState] = []
-        while self._queue and busy < self._jobs and places > 0:
-            state = self._queue.popleft()
-            if self._needs_clean(state.spec):
-                postponed.append(state)
-            elif self._claim(state):
-                self._begin(state)
-                busy, places = busy + 1, places - 1
-        self._queue.extendleft(reversed(postponed))
+        try:
+            while self._queue and busy < self._jobs and places > 0:
+                state = self._queue.popleft()
+                if self._needs_clean(state.spec):
+                    postponed.append(state)
+                elif self._claim(state):
+                    self._begin(state)
+                    busy, places = busy + 1, places - 1
+        finally:
+            self._queue.extendleft(reversed(postponed))
         if self._alone and not self._queue and not busy:
             self._begin(self._alone.popleft(), alone=True)
 
@@ -403,8 +414,12 @@ class Suite:
         if not state.started:
             state.spec = self._paced(state.spec)
         spec = dataclasses.replace(state.spec, repeat=state.started)
+        try:
+            number = self.supervisor.start(spec, self._folder(spec.id))
+        except HarnessError:  # the zygote has died: the trial was not begun, and must not be lost with it
+            (self._alone if alone else self._queue).appendleft(state)
+            raise
         state.started += 1
-        number = self.supervisor.start(spec, self._folder(spec.id))
         self._under_way[number] = _UnderWay(state, time.monotonic(), alone)
 
     def _computes(self, state: TrialState, age: float) -> bool:
@@ -432,6 +447,12 @@ class Suite:
         history = History.load(folder)
         spec = history.spec
         cell = (spec.source, spec.topology)
+        if disturbance(history) and state.disturbed < _DISTURBED - 1:
+            state.disturbed += 1
+            # Alone, so that what disturbs it does not take others along; a clean trial is what the others wait for.
+            (self._queue if spec.scenario == _CLEAN else self._alone).appendleft(state)
+            shutil.rmtree(folder, ignore_errors=True)
+            return
         if spec.scenario == _CLEAN and cell not in self._clean:
             self._clean[cell] = not_clean(history)
             self._pace[cell] = pace_of(history)

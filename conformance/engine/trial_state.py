@@ -11,7 +11,7 @@ from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
 from ..judging.expectation import expect
 from ..judging.ledger import Fate, account
-from ..judging.verdict import Mark, Verdict
+from ..judging.verdict import Mark, Verdict, disturbance
 from ..report.model import TrialResult
 from ..scenarios.base import Scenario
 
@@ -27,6 +27,10 @@ class TrialState:
     runs: list[tuple[History, list[Verdict]]] = dataclasses.field(default_factory=list)
     folder: Path | None = None
     result: TrialResult | None = None
+    disturbed: int = 0
+    """How often it was run in vain: the trial was lost, or the machine killed it."""
+    claimed: bool = False
+    """This process has claimed it, where several share a suite."""
     elsewhere: bool = False
     """Another process has claimed it, and will tell the result."""
     keeps: bool = True
@@ -55,6 +59,8 @@ def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> st
 
 def not_clean(history: History) -> str:
     """Why a loader that did so in the clean scenario can be held to nothing else; empty: it can."""
+    if why := disturbance(history):
+        return f"the clean scenario has no result in this topology: {why}"
     epoch = account(history, expect(history.spec)).first
     wrong = []
     if not epoch.whole:

@@ -233,8 +233,11 @@ def _failed(
 
 def _spoiled(history: History, clean: str) -> str:
     """Why nothing that a trial shows can be held against the loader; empty: it can."""
-    if clean and history.spec.plan:
-        return clean
+    return clean if clean and history.spec.plan else disturbance(history)
+
+
+def disturbance(history: History) -> str:
+    """Why a trial was not run as asked, by no doing of the loader that can be shown; empty: it was."""
     for code in history.ended.ranks:
         if code == BROKE:
             lines = history.output.splitlines()

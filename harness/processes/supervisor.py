@@ -130,14 +130,23 @@ class Supervisor:
         return {number: folder for number, (folder, _, _) in self._running.items()}
 
     def start(self, spec: TrialSpec, folder: Path) -> int:
-        """Begin a trial in a folder of its own; returns a number by which :meth:`finished` names it."""
+        """Begin a trial in a folder of its own; returns a number by which :meth:`finished` names it.
+
+        Raises:
+            HarnessError: the zygote has died; the trial was not begun.
+        """
         folder = folder.absolute()  # the trial runs elsewhere, and may change its directory
         folder.mkdir(parents=True, exist_ok=True)
         self._count += 1
         spec = self._pipes.lend(self._count, spec, folder)
         spec.write(folder / "trial.json")
         self._running[self._count] = (folder, time.monotonic() + spec.deadline_s + _PATIENCE_S, 0)
-        self._send({"run": self._count, "folder": str(folder)})
+        try:
+            self._send({"run": self._count, "folder": str(folder)})
+        except HarnessError:  # it was not begun
+            del self._running[self._count]
+            self._pipes.end(self._count)
+            raise
         return self._count
 
     def finished(self, timeout_s: float) -> Iterator[tuple[int, Path]]:

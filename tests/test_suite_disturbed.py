@@ -1,0 +1,117 @@
+"""What ends a trial from outside costs a repetition: no trial is lost, none is waited for in vain, no loader is blamed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from badbatch.conformance.commands.options import Options
+from badbatch.conformance.engine.claims import Claims
+from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.engine.trial_state import not_clean
+from badbatch.conformance.judging.verdict import Mark
+from badbatch.conformance.report.model import Report
+from badbatch.harness.processes.supervisor import Supervisor
+from history_dsl import history_of
+from trials import ROOT
+
+LOADER = "tests.rogues.disturbed:disturbed"
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each file that a test puts here ends one trial."""
+    monkeypatch.setenv("DISTURBED", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def suite(folder: Path) -> Iterator[Suite]:
+    """A suite of two scenarios in one topology, with its probes done."""
+    with Suite(LOADER, Options(workers=(1,), ranks=(1,), scenarios=("clean", "one-bad")), ROOT) as prepared:
+        prepared.start()
+        prepared.prepare()
+        yield prepared
+
+
+def wrong(report: Report) -> list[str]:
+    """All that is neither kept nor out of question."""
+    return [
+        f"{v.trial} {v.check}: {v.mark.value}: {v.happened or v.reason}"
+        for v in report.verdicts
+        if v.mark not in (Mark.PASS, Mark.NA)
+    ]
+
+
+def test_a_trial_is_not_lost_with_the_zygote_that_should_begin_it(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the zygote dies just before a trial is begun, the trial is begun in the next zygote."""
+    begin, begun = Supervisor.start, []
+
+    def start(supervisor: Supervisor, *arguments: object) -> int:
+        begun.append(arguments)
+        if len(begun) in (1, 3):  # a clean trial; and one that was taken from the middle of the queue
+            assert supervisor._process is not None
+            os.kill(supervisor._process.pid, signal.SIGKILL)
+            supervisor._process.wait()
+        return begin(supervisor, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Supervisor, "start", start)
+    report = suite.run()
+    assert wrong(report) == []
+    assert {trial.spec.scenario for trial in report.trials} == {"clean", "one-bad"}
+
+
+@pytest.mark.parametrize("who", ["supervisor", "rank"])
+def test_a_clean_trial_that_was_ended_from_outside_is_run_again(who: str, suite: Suite, folder: Path) -> None:
+    """One whose trial supervisor was killed, and one that the machine killed, say nothing of the loader."""
+    (folder / who).touch()
+    assert wrong(suite.run()) == []
+    assert not list(folder.iterdir())
+
+
+def test_trials_that_are_always_ended_from_outside_say_so(suite: Suite, folder: Path) -> None:
+    """After three times in vain they are inconclusive, and the true reason is given, also for the trials of the cell."""
+    for number in range(3):
+        (folder / f"supervisor-{number}").touch()
+    reasons = {(v.scenario, v.mark, v.reason) for v in suite.run().verdicts if v.mark is not Mark.NA}
+    assert reasons == {
+        ("clean", Mark.INCONCLUSIVE, "the trial was lost"),
+        ("one-bad", Mark.INCONCLUSIVE, "the clean scenario has no result in this topology: the trial was lost"),
+    }
+
+
+def test_a_probe_that_was_ended_from_outside_is_run_again(folder: Path) -> None:
+    """The contract is inferred from a probe that ran to its end."""
+    (folder / "supervisor").touch()
+    with Suite(LOADER, Options(workers=(1,), ranks=(1,), scenarios=("clean",)), ROOT) as suite:
+        suite.start()
+        suite.prepare()
+        assert wrong(suite.run()) == []
+
+
+@pytest.mark.parametrize("story", ["0-3 ask interrupted", "0-3 ask died:-9"])
+def test_a_clean_trial_that_was_ended_from_outside_does_not_blame_the_loader(story: str) -> None:
+    """The reason is that there is no result, not that the loader never ends."""
+    assert not_clean(history_of(story)).startswith("the clean scenario has no result in this topology: the ")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_claim_whose_process_died_is_run_as_often_as_asked(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process claimed a trial of three repetitions and died: all three are run here, and the suite ends."""
+    shared = tmp_path_factory.mktemp("shared")
+    monkeypatch.setattr(Claims, "overdue", lambda self, spec, runs: True)
+    options = Options(workers=(1,), ranks=(1,), scenarios=("one-bad",), repeat=3)
+    with Suite(LOADER, options, ROOT, shared=shared) as suite:
+        suite.start()
+        suite.prepare()
+        [spec] = suite.specs()
+        assert Claims(shared).claim(spec)
+        result = suite.result(spec)
+    assert len(result.verdicts) > 3
+    assert {verdict.mark for verdict in result.verdicts} <= {Mark.PASS, Mark.NA}
