@@ -166,6 +166,7 @@ class _Teller:
         self._over = [True] * ranks
         self._told_closing = [False] * ranks
         self._codes: list[int | None] = [0] * ranks
+        self._died: set[int] = set()
         self._cut: str | None = None
         self._last_message = "a read failed"
 
@@ -197,7 +198,7 @@ class _Teller:
     def _finish(self) -> None:
         for self._rank in range(self._spec.topology.ranks):
             self._worker = -1
-            if self._cut is not None or self._codes[self._rank] != 0:
+            if self._cut is not None or self._rank in self._died:
                 continue
             self._end_epoch()
             if not self._told_closing[self._rank]:
@@ -356,6 +357,7 @@ class _Teller:
             self._codes = [-9] * len(self._codes)
         elif match := re.fullmatch(r"died:(-?\d+)", token):
             self._codes[self._rank] = int(match.group(1))
+            self._died.add(self._rank)
         else:
             return False
         return True

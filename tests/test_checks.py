@@ -60,6 +60,9 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("finite-epoch", "0-3 4-7 8-11 end", {}),
     ("finite-epoch", "raise raise raise raise raise capped:errors", {"contract": STOPS}),
     ("finite-epoch", "0-3 break epoch 0-3 4-7 8-11 end", {"break_after": 1}),
+    ("finite-epoch", "0-3 ask died:-9", {}),  # the machine's doing
+    ("finite-epoch", "0-3 ask died:-15", {}),
+    ("finite-epoch", "0-3 w0:fault5 ask died:-11", _DEAD),  # asked by crash-surfaces
     ("exact-skip-count", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": SKIPS}),
     ("exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped:5", {"contract": SKIPS}),
     ("exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped1", {"contract": SKIPS}),
@@ -123,6 +126,10 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("no-lost-batches", "r0: 0,2 end r1: 1,3 end", {"ranks": 2, "samples": 5, "batch": 2}),
     ("finite-epoch", "0-3 ask stalled", {}),
     ("finite-epoch", "0-3 ask +30s deadline", {}),
+    ("finite-epoch", "0-3 ask died:-11", {}),
+    ("finite-epoch", "0-3 ask died:0", {}),
+    ("finite-epoch", "0-3 fault5 died:3", {}),
+    ("finite-epoch", "r0: 0,2 end r1: 1,3 ask died:-6", {"ranks": 2, "samples": 4, "batch": 2}),
     ("finite-epoch", "0-3 fault5 " + "raise " * 9 + "capped:errors", {}),
     ("finite-epoch", "0-3 " * 12 + "end", {}),
     ("finite-epoch", "r0: 0,2 end r1: 1,3 ask stalled", {"ranks": 2, "samples": 4, "batch": 2}),

@@ -27,6 +27,9 @@ PADS = dataclasses.replace(RAISES, tail="pad")
         ("0-3 8-11 end", "loses samples"),
         ("0-3 4-7 4-7 8-11 end", "doubles samples"),
         ("0-3 4-7 ask stalled", "never ends"),
+        ("0-3 ask died:-11", "ends its own process (it was killed by signal SIGSEGV)"),
+        ("raise@factory:TypeError:no_such_option", "cannot be built"),
+        ("raise@iter:TypeError:no_such_option", "cannot be iterated"),
     ],
 )
 def test_what_spoils_a_cell(story: str, words: str) -> None:

@@ -13,6 +13,7 @@ from ...harness.faults import Effect
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import Events, History
 from ...harness.trial.spec import CLOSE_WITHIN_S, TrialSpec
+from ..judging.deaths import death, last_seen
 from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger, Stop
 from .base import Violation, check, count, with_effects
@@ -28,7 +29,8 @@ _TOO_EARLY = 0.9  # of the timeout: clocks and polling intervals differ by less
     source="the iterator protocol: an iterator over a finite data set ends with StopIteration",
 )
 def finite_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Within ceil(samples / batch_size) + allowance calls of next(), and before the trial's deadline."""
+    """Within ceil(samples / batch_size) + allowance calls of next(), before the trial's deadline, in a process that lives."""
+    yield from _died(history)
     allowed = history.spec.allowed_calls
     for epoch in ledger.epochs:
         for rank, (stop, calls) in enumerate(zip(epoch.stops, epoch.calls, strict=True)):
@@ -50,6 +52,17 @@ def finite_epoch(history: History, ledger: Ledger, expected: Expectation) -> Ite
                     f"the epoch ends within {allowed} calls of next()",
                     f"{where}: it took {calls} calls",
                 )
+
+
+def _died(history: History) -> Iterator[Violation]:
+    for rank in range(history.spec.topology.ranks):
+        how = death(history, rank)
+        if how:
+            of_rank = f" of rank {rank}" if history.spec.topology.ranks > 1 else ""
+            yield Violation(
+                "the process that uses the loader lives to the end of the epoch",
+                f"the process{of_rank} {how}, {last_seen(history, rank)}",
+            )
 
 
 def _was_waiting(history: History, rank: int, epoch: int) -> bool:

@@ -6,11 +6,15 @@ import collections
 import dataclasses
 from pathlib import Path
 
+import numpy as np
+
 from ...harness.contract.job import Contract
+from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
+from ..judging.deaths import death
 from ..judging.expectation import expect
-from ..judging.ledger import Fate, account
+from ..judging.ledger import Fate, Stop, account
 from ..judging.verdict import Mark, Verdict, disturbance
 from ..report.model import TrialResult
 from ..scenarios.base import Scenario
@@ -63,7 +67,14 @@ def not_clean(history: History) -> str:
         return f"the clean scenario has no result in this topology: {why}"
     epoch = account(history, expect(history.spec)).first
     wrong = []
-    if not epoch.whole:
+    dead = next((how for rank in range(history.spec.topology.ranks) if (how := death(history, rank))), "")
+    if dead:
+        wrong.append(f"ends its own process (it {dead})")
+    elif np.any(history.of(Kind.RAISED)["flags"] == Where.FACTORY):
+        wrong.append("cannot be built")
+    elif Stop.NEVER_BEGAN in epoch.stops:
+        wrong.append("cannot be iterated")
+    elif not epoch.whole:
         wrong.append("never ends")
     if len(epoch.having(Fate.LOST)):
         wrong.append("loses samples")

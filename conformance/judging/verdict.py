@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import signal
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from ...harness.trial.spec import Topology, TrialSpec
 from ..checks import Check, Violation, registry
 from ..checks.base import with_effects
 from ..diagnoses.diagnosis import Diagnosis, diagnose
+from .deaths import FROM_OUTSIDE
 from .expectation import Expectation, expect
 from .ledger import Ledger, account
 
@@ -131,8 +131,9 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     "fresh-epoch": ("honest-length",),
 }
 
-_CUT_SHORT_BY = ("finite-epoch", "correct-timeout", "no-leftovers")
-"""Checks whose violation cuts a trial short: a call of next() that never returns, or a closing that never ends."""
+_CUT_SHORT_BY = ("finite-epoch", "correct-timeout", "no-leftovers", "crash-surfaces")
+"""Checks whose violation cuts a trial short: a call of next() that never returns, a closing that never ends, a process that
+died."""
 
 
 def judge(history: History, *, contract: Contract | None = None, clean: str = "", replay: str = "") -> list[Verdict]:
@@ -197,7 +198,7 @@ def _one(
         return _failed(verdict, check, violations, history, ledger, expected)
     doubt = _doubt(history)
     if doubt and not (check.can_acquit_cut and history.ended.cut):
-        cause = _CUT_SHORT_BY[0] if history.ended.cut else ""  # fold() puts the check there that did fail
+        cause = "" if history.complete else _CUT_SHORT_BY[0]  # fold() puts the check there that did fail
         return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=doubt, cause=cause)
     return verdict
 
@@ -244,7 +245,7 @@ def disturbance(history: History) -> str:
             return f"the harness itself failed in the trial: {lines[-1] if lines else 'no word of it'}"
         if code is None or history.ended.cut is not None or _lethal(history.spec):
             continue
-        if code in (-signal.SIGKILL, -signal.SIGTERM):
+        if -code in FROM_OUTSIDE:
             return f"the machine killed the trial (signal {-code}): most often for lack of memory"
     if history.ended.cut in ("lost", "interrupted"):
         return f"the trial was {history.ended.cut}"
