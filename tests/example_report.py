@@ -74,7 +74,7 @@ def trials() -> list[TrialResult]:
         )
         found.append(trial([lost("one-bad", topology, "all in worker 0's share"), consequence], 24, raised=1))
     found.append(trial([lost("first-bad", WORKERS, "all in worker 0's share")], 24, raised=1))
-    found.append(trial([lost("last-bad", WORKERS, "", steady=(1, 3))], 24, raised=1))
+    found.append(trial([lost("last-bad", WORKERS, "", flaky=(1, 3))], 24, raised=1))
     for topology in (ALONE, WORKERS):
         named = verdict(
             "error-names-sample",
@@ -98,7 +98,7 @@ def trials() -> list[TrialResult]:
                     promised="each sample at most once",
                     happened="3 samples arrived more than once, up to 2 times",
                     duplicated=(4, 5, 6),
-                    steady=(2, 4),
+                    flaky=(2, 4),
                 )
             ],
             40,

@@ -13,8 +13,8 @@ from badbatch.conformance.commands.exit_codes import ExitCode
 from badbatch.conformance.commands.options import Options
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.report import comparison, jsonfile
-from badbatch.conformance.report.digest import Column
 from badbatch.conformance.report.model import Report
+from badbatch.conformance.report.places import Column
 from badbatch.harness.errors import UserError
 from badbatch.harness.trial.spec import Topology
 from example_report import ALONE, LOADER, WORKERS, report, trial, verdict

@@ -120,7 +120,7 @@ def test_what_is_inconclusive_for_another_reason_stays_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("marks", "unsteady", "stale"),
+    ("marks", "flaky", "stale"),
     [
         ((Mark.PASS,), False, True),
         ((Mark.PASS, Mark.PASS), False, True),
@@ -130,18 +130,18 @@ def test_what_is_inconclusive_for_another_reason_stays_so() -> None:
         ((Mark.PASS,), True, False),
     ],
 )
-def test_an_entry_whose_check_holds_everywhere_is_stale(marks: tuple[Mark, ...], unsteady: bool, stale: bool) -> None:
-    """An entry is stale where its check holds in every trial that it speaks of, unless it is declared unsteady."""
+def test_an_entry_whose_check_holds_everywhere_is_stale(marks: tuple[Mark, ...], flaky: bool, stale: bool) -> None:
+    """An entry is stale where its check holds in every trial that it speaks of, unless it is declared flaky."""
     verdicts = [verdict(mark=mark, topology=Topology(workers)) for workers, mark in enumerate(marks)]
-    marked, texts = known.apply(verdicts, [entry(unsteady=unsteady)])
+    marked, texts = known.apply(verdicts, [entry(flaky=flaky)])
     assert [v.mark for v in marked] == [Mark.KNOWN if mark is Mark.FAIL else mark for mark in marks]
     assert texts == (["k.toml, entry 1: no-lost-batches in one-bad[*]: the check holds now; remove the entry"] if stale else [])
 
 
 def test_an_entry_that_matches_nothing_in_trials_that_were_run_is_stale() -> None:
-    """An entry on a check that is not put to its trials is stale, also an unsteady one."""
+    """An entry on a check that is not put to its trials is stale, also a flaky one."""
     verdicts = [verdict(), verdict("honest-length", Mark.PASS, scenario="clean")]
-    _, (text,) = known.apply(verdicts, [entry(check="honest-length", unsteady=True)])
+    _, (text,) = known.apply(verdicts, [entry(check="honest-length", flaky=True)])
     assert text.startswith("k.toml, entry 1: honest-length in one-bad[*]: matches nothing")
 
 
@@ -177,7 +177,7 @@ def test_a_file_is_read_with_lists_and_defaults(tmp_path: Path) -> None:
         scenario = ["killed", "exit"]
         topology = "workers=2"
         reason = "it hangs"
-        unsteady = true
+        flaky = true
         [[known]]
         check = ["no-lost-batches", "no-duplicates"]
         scenario = "shuffled"
@@ -194,9 +194,17 @@ def test_a_file_is_read_with_lists_and_defaults(tmp_path: Path) -> None:
         ("no-duplicates", "shuffled", "other:*"),
     ]
     assert found[1] == Known(
-        "finite-epoch", "exit", "workers=2", loader="pkg:*", reason="it hangs", unsteady=True, where="k.toml, entry 1"
+        "finite-epoch", "exit", "workers=2", loader="pkg:*", reason="it hangs", flaky=True, where="k.toml, entry 1"
     )
     assert str(found[2]) == "k.toml, entry 2: no-lost-batches in shuffled[*,source=stream,loader=other:*]"
+
+
+def test_the_old_name_of_flaky_is_read(tmp_path: Path) -> None:
+    """A known file that says unsteady, as version 0.1 did, means flaky; with both names in one entry it is refused."""
+    text = "[[known]]\ncheck = 'finite-epoch'\nscenario = 'exit'\nreason = 'r'\nunsteady = true\n"
+    assert [e.flaky for e in known.load(written(tmp_path, text))] == [True]
+    with pytest.raises(UserError, match="entry 1: unknown key 'unsteady'"):
+        known.load(written(tmp_path, text + "flaky = true\n"))
 
 
 def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path) -> None:
@@ -219,7 +227,7 @@ def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path) -> None:
         topology = "worker=2"
         source = "strem"
         reason = ""
-        unsteady = "yes"
+        flaky = "yes"
         """,
     )
     with pytest.raises(UserError) as caught:
@@ -234,7 +242,7 @@ def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path) -> None:
         "did you mean 'workers='?",
         f"{path}, entry 3: unknown source 'strem'; did you mean 'stream'?",
         f"{path}, entry 3: reason = '': must be a text",
-        f"{path}, entry 3: unsteady = 'yes': must be true or false",
+        f"{path}, entry 3: flaky = 'yes': must be true or false",
     ]
 
 
@@ -274,5 +282,5 @@ def test_the_files_that_come_along_are_in_order() -> None:
     assert entries
     assert all(fnmatch.fnmatchcase("torch.utils.data:DataLoader", e.loader) for e in entries)
     assert not any(fnmatch.fnmatchcase("pkg:load", e.loader) for e in entries)
-    pairs = [dataclasses.replace(e, reason="", link="", where="", unsteady=False) for e in entries]
+    pairs = [dataclasses.replace(e, reason="", link="", where="", flaky=False) for e in entries]
     assert len(set(pairs)) == len(pairs), "two entries speak of the same"

@@ -96,9 +96,10 @@ def test_json_has_the_fields_of_schema_1() -> None:
         "diagnosis",
         "replay",
     }
-    assert needed | {"reason"} <= told.keys()
+    assert needed | {"reason", "unsteady"} <= told.keys()
     assert told["diagnosis"].keys() == {"id", "text"}
     assert data["summary"]["fail"] == 2
+    assert report().to_json()["summary"]["unsteady"] == report().to_json()["summary"]["flaky"] == 2
 
 
 def test_json_without_our_additions_is_read() -> None:
@@ -110,9 +111,28 @@ def test_json_without_our_additions_is_read() -> None:
         for name in ("source", "expected", "folder"):
             del entry[name]
     for entry in data["verdicts"]:
-        for name in ("source", "witnesses", "share", "cause", "unsteady"):
+        for name in ("source", "witnesses", "share", "cause", "flaky", "unsteady"):
             del entry[name]
     assert "one-bad" in terminal.render(Report.from_json(data))
+
+
+def test_json_with_the_old_name_of_flaky_is_read() -> None:
+    """A report that was written before "unsteady" became "flaky" shows the same as one of today."""
+    data = report().to_json()
+    for entry in data["verdicts"]:
+        del entry["flaky"]
+    assert terminal.render(Report.from_json(data)) == terminal.render(report())
+
+
+def test_flaky_verdicts_are_listed_by_name() -> None:
+    """Each verdict that was not the same in each run is named with its trial, also where it is no failure."""
+    doubtful = verdict("fresh-epoch", Mark.INCONCLUSIVE, "many-epochs", RANKS, reason="cut", flaky=(0, 3))
+    many = [verdict("no-duplicates", Mark.FAIL, f"scenario-{n}", ALONE, happened="h", flaky=(1, 2)) for n in range(12)]
+    found = with_verdicts(doubtful, *many)
+    for text in (terminal.render(found), "".join(Page(htmlfile.dumps([found])).words)):
+        assert "fresh-epoch: inconclusive in some of 3 runs" in " ".join(text.split())
+        assert all(name in text for name in ("many-epochs", *(v.scenario for v in many)))
+        assert "no-duplicates: failed in 1 of 2 runs" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -176,7 +196,7 @@ def test_what_a_loader_says_cannot_move_the_cursor() -> None:
 def test_width_is_kept(width: int) -> None:
     """No line is wider than the terminal, but for headings, commands and totals, which are not torn apart."""
     lines = terminal.render(report(), width=width).splitlines()
-    wide = [line for line in lines if len(line) > width and not re.search(r"^  again|(FAIL|UNSTEADY)$", line)]
+    wide = [line for line in lines if len(line) > width and not re.search(r"^  again|(FAIL|FLAKY)$", line)]
     assert wide in ([], [lines[-1]])
 
 
@@ -198,7 +218,7 @@ def test_matrix_falls_into_blocks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("marks", "steady", "sign"),
+    ("marks", "flaky", "sign"),
     [
         ((Mark.PASS, Mark.FAIL, Mark.INCONCLUSIVE), None, "F"),
         ((Mark.PASS, Mark.FAIL, Mark.INCONCLUSIVE), (1, 2), "~"),
@@ -208,10 +228,10 @@ def test_matrix_falls_into_blocks() -> None:
         ((Mark.NA,), None, "-"),
     ],
 )
-def test_a_cell_is_the_worst_of_its_trial(marks: tuple[Mark, ...], steady: tuple[int, int] | None, sign: str) -> None:
+def test_a_cell_is_the_worst_of_its_trial(marks: tuple[Mark, ...], flaky: tuple[int, int] | None, sign: str) -> None:
     """The one sign of a cell is that of the worst verdict; a known failure is not hidden by passes beside it."""
     several = [
-        verdict(f"check-{number}", mark, "clean", ALONE, steady=steady if mark is Mark.FAIL else None)
+        verdict(f"check-{number}", mark, "clean", ALONE, flaky=flaky if mark is Mark.FAIL else None)
         for number, mark in enumerate(marks)
     ]
     line = next(line for line in terminal.render(with_verdicts(*several)).splitlines() if line.startswith("  clean"))

@@ -52,8 +52,8 @@ def test_the_worst_of_several_runs_stands_with_its_rate() -> None:
     good, bad = judge(history_of("0-3 4-7 8-11 end")), judge(history_of("0-3 8-11 end"))
     [lost] = [verdict for verdict in merge([good, bad, good]) if verdict.check == "no-lost-batches"]
     [content] = [verdict for verdict in merge([good, bad, good]) if verdict.check == "content-intact"]
-    assert (lost.mark, lost.steady) == (Mark.FAIL, (1, 3))
-    assert (content.mark, content.steady) == (Mark.PASS, None)
+    assert (lost.mark, lost.flaky) == (Mark.FAIL, (1, 3))
+    assert (content.mark, content.flaky) == (Mark.PASS, None)
 
 
 def test_names_of_folders_are_short_and_of_loaders_importable() -> None:

@@ -14,8 +14,9 @@ from ...harness.errors import UserError
 from ..engine.suite import Suite
 from ..judging.verdict import Mark
 from ..report import jsonfile
-from ..report.digest import SIGNS, Column, kind_of, worst
+from ..report.digest import SIGNS, kind_of, worst
 from ..report.model import Report, TrialResult
+from ..report.places import Column
 from .exit_codes import ExitCode
 from .options import Options
 
@@ -101,7 +102,8 @@ class Comparison:
                     "scenario": scenario,
                     "source": column.source,
                     "topology": column.topology.to_json(),
-                    "worst": cell.kind,
+                    "worst": "unsteady" if cell.kind == "flaky" else cell.kind,  # schema 1 has the first name of "flaky"
+                    "kind": cell.kind,
                     "delivered": trial.delivered if trial else 0,
                     "expected": trial.arrivals_expected if trial else 0,
                     "ended": trial.ended if trial else "not run",

@@ -207,7 +207,7 @@ OPTIONS: tuple[Option, ...] = (
            "auto|fork|spawn", "auto", "isolation", str, _one_of(ISOLATIONS)),
     Option("jobs", "Trials that run at once; without it as many as the processors bear.", "N", "", "jobs", _whole, _at_least(1)),
     Option("seed", "The seed that every shuffle is drawn from.", "N", "0", "seed", _whole, _at_least(0)),
-    Option("repeat", "Run each trial so often; a verdict that is not the same each time is unsteady.", "N", "1", "repeat",
+    Option("repeat", "Run each trial so often; a verdict that is not the same each time is flaky.", "N", "1", "repeat",
            _whole, _at_least(1)),
     Option("known", "A TOML file of known failures, or the name of one that comes with badbatch.", "FILE", field="known",
            repeatable=True, is_path=True),

@@ -95,6 +95,6 @@ def merge(runs: list[list[Verdict]]) -> list[Verdict]:
         worst = min(several, key=lambda verdict: order.index(verdict.mark))
         failed = sum(verdict.mark is Mark.FAIL for verdict in several)
         if len({verdict.mark for verdict in several}) > 1:
-            worst = dataclasses.replace(worst, steady=(failed, len(several)))
+            worst = dataclasses.replace(worst, flaky=(failed, len(several)))
         merged.append(worst)
     return merged

@@ -55,7 +55,7 @@ class Verdict:
     cause: str = ""
     """The check whose violation in the same trial explains this one, or cut the trial short before this one could be
     judged; empty: it stands for itself."""
-    steady: tuple[int, int] | None = None
+    flaky: tuple[int, int] | None = None
     """(times it failed, times the trial was run), where the verdict was not the same each time."""
 
     @property
@@ -82,13 +82,17 @@ class Verdict:
             "replay": self.replay,
             "reason": self.reason,
             "cause": self.cause,
-            "unsteady": None if self.steady is None else {"failed": self.steady[0], "runs": self.steady[1]},
+            "flaky": self._rate(),
+            "unsteady": self._rate(),  # the field's first name, which readers of schema 1 may know it by
         }
+
+    def _rate(self) -> dict[str, int] | None:
+        return None if self.flaky is None else {"failed": self.flaky[0], "runs": self.flaky[1]}
 
     @classmethod
     def from_json(cls, loader: str, data: dict[str, Any]) -> Verdict:
         """The inverse of :meth:`to_json`."""
-        unsteady = data.get("unsteady")
+        flaky = data.get("flaky", data.get("unsteady"))
         return cls(
             loader=loader,
             scenario=data["scenario"],
@@ -106,7 +110,7 @@ class Verdict:
             replay=data["replay"],
             reason=data["reason"],
             cause=data.get("cause", ""),
-            steady=None if unsteady is None else (unsteady["failed"], unsteady["runs"]),
+            flaky=None if flaky is None else (flaky["failed"], flaky["runs"]),
         )
 
 

@@ -10,7 +10,7 @@
     loader = "mypkg.loading:*"            # a glob; default: every loader
     reason = "a dead worker takes the batches that it was given with it"
     link = "https://…"                    # optional: where it is followed up
-    unsteady = true                       # optional: it does not fail each time
+    flaky = true                          # optional: it does not fail each time
 
 An entry that matches nothing, or whose check now holds, is stale and fails the run. Files that come with badbatch lie
 beside this module.
@@ -44,7 +44,8 @@ _HOME = Path(__file__).parent
 _TEXTS = ("check", "scenario", "topology", "source", "loader", "reason", "link")
 _SEVERAL = ("check", "scenario")
 _REQUIRED = ("check", "scenario", "reason")
-_FIELDS = (*_TEXTS, "unsteady")
+_FIELDS = (*_TEXTS, "flaky")
+_OLD_NAMES = {"unsteady": "flaky"}  # what files that are older than the name may still call a field
 _TOP = ("known", "loader")
 _WILD = set("*?[")
 
@@ -62,7 +63,7 @@ class Known:
     loader: str = "*"
     reason: str = ""
     link: str = ""
-    unsteady: bool = False
+    flaky: bool = False
     """The failure does not occur each time, so that a pass says nothing against the entry."""
     where: str = ""
     """File and number of the entry."""
@@ -124,7 +125,7 @@ def load(path: Path) -> list[Known]:
         entries = []
     found: list[Known] = []
     defaults = {"loader": data["loader"]} if "loader" in data else {}
-    for number, entry in enumerate(({**defaults, **entry} for entry in entries), 1):
+    for number, entry in enumerate(({**defaults, **_renamed(entry)} for entry in entries), 1):
         where = f"{path.name}, entry {number}"
         wrong = list(_problems(entry))
         problems += [f"{path}, entry {number}: {problem}" for problem in wrong]
@@ -135,6 +136,11 @@ def load(path: Path) -> list[Known]:
     if problems:
         raise UserError("\n".join(problems))
     return found
+
+
+def _renamed(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry with today's names; an old name beside today's stays, and is refused as unknown."""
+    return {new if (new := _OLD_NAMES.get(name, name)) not in entry else name: value for name, value in entry.items()}
 
 
 def _several(value: str | list[str]) -> list[str]:
@@ -151,8 +157,8 @@ def _problems(entry: dict[str, Any]) -> Iterator[str]:
     for name in _TEXTS:
         if name in entry and (problem := _text_problem(name, entry[name])):
             yield problem
-    if not isinstance(entry.get("unsteady", False), bool):
-        yield f"unsteady = {entry['unsteady']!r}: must be true or false"
+    if not isinstance(entry.get("flaky", False), bool):
+        yield f"flaky = {entry['flaky']!r}: must be true or false"
 
 
 def _text_problem(name: str, value: Any) -> str:
@@ -241,6 +247,6 @@ def _stale(entry: Known, verdicts: Sequence[Verdict]) -> str:
     marks = {v.mark for v in verdicts if entry.excuses(v) and _trial(v) in covered and v.mark is not Mark.NA}
     if not marks:
         return f"{entry}: matches nothing, no trial there puts this check to the loader; remove the entry"
-    if marks == {Mark.PASS} and not entry.unsteady:
+    if marks == {Mark.PASS} and not entry.flaky:
         return f"{entry}: the check holds now; remove the entry"
     return ""

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from ..commands.compare import Comparison
-from .digest import SIGNS, Column
+from .digest import SIGNS
 from .html import page
+from .places import Column
 from .terminal import STYLES, WIDTH, heading, legend, printable, to_string
 
 _GAP = 2

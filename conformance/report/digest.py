@@ -5,37 +5,24 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...harness.contract.job import Contract
-from ...harness.trial.spec import Topology
 from ..judging.verdict import Mark, Verdict
 from .model import Report
+from .places import Column, column_of, in_words
 
 SIGNS: Mapping[str, tuple[str, str]] = {
     # The worst first: a trial's cell is the first of these that occurs in it. A known failure goes before a pass, so that
     # a cell without a blemish means a trial without one.
     "fail": ("F", "fail"),
-    "unsteady": ("~", "unsteady"),
+    "flaky": ("~", "flaky"),
     "inconclusive": ("?", "inconclusive"),
     "known": ("k", "known failure"),
     "pass": (".", "pass"),
     "n/a": ("-", "not applicable"),
 }
 """From the kind of a cell to its sign and its meaning."""
-
-_MOST_PLACES = 6
-
-
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """One column of the matrix."""
-
-    source: str
-    topology: Topology
-
-    def __str__(self) -> str:
-        return str(self.topology) if self.source == "map" else f"{self.topology},source={self.source}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +39,7 @@ class Broken:
     """One broken promise, told once for all the trials that broke it in the same way."""
 
     verdict: Verdict
-    """The first of them, in the simplest topology; a steady one where there is one."""
+    """The first of them, in the simplest topology; one that fails each time where there is one."""
     follows: tuple[str, ...]
     """Checks whose failures in these trials are consequences of this one."""
     trials: int
@@ -84,6 +71,8 @@ class Digest:
     rows: tuple[tuple[str, tuple[str, ...]], ...]
     """For each scenario the kind of each cell: a key of :data:`SIGNS`; empty where nothing was run."""
     broken: tuple[Broken, ...]
+    flaky: tuple[Reason, ...]
+    """All verdicts that were not the same in each run, also those that are no failure."""
     known: tuple[Reason, ...]
     inconclusive: tuple[Reason, ...]
     not_applicable: tuple[Reason, ...]
@@ -109,6 +98,7 @@ def digest(report: Report) -> Digest:
         columns=columns,
         rows=tuple((name, tuple(cells.get((name, column), "") for column in columns)) for name in scenarios),
         broken=broken,
+        flaky=_flaky(verdicts, ran),
         known=_known(verdicts, ran),
         inconclusive=_inconclusive(verdicts, ran),
         not_applicable=_not_applicable(verdicts, cells),
@@ -117,15 +107,10 @@ def digest(report: Report) -> Digest:
     )
 
 
-def column_of(verdict: Verdict) -> Column:
-    """The column in which a verdict counts."""
-    return Column(verdict.source, verdict.topology)
-
-
 def kind_of(verdict: Verdict) -> str:
     """The key of :data:`SIGNS` for one verdict."""
-    if verdict.mark is Mark.FAIL and verdict.steady is not None:
-        return "unsteady"
+    if verdict.mark is Mark.FAIL and verdict.flaky is not None:
+        return "flaky"
     return verdict.mark.value
 
 
@@ -174,20 +159,20 @@ def _broken(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tupl
             else:
                 follows[_defect(root)][verdict.check] = None
     found = [_told_once(members, tuple(sorted(follows[defect])), ran) for defect, members in groups.items()]
-    # The most widespread first, and the unsteady ones last; what is equal stays in the order of the run.
-    return tuple(sorted(found, key=lambda group: (group.verdict.steady is not None, -group.trials)))
+    # The most widespread first, and the flaky ones last; what is equal stays in the order of the run.
+    return tuple(sorted(found, key=lambda group: (group.verdict.flaky is not None, -group.trials)))
 
 
 def _told_once(members: Sequence[Verdict], follows: tuple[str, ...], ran: Mapping[str, set[Column]]) -> Broken:
-    steady = [verdict for verdict in members if verdict.steady is None]
-    unsteady = [verdict for verdict in members if verdict.steady is not None]
-    first = (steady or unsteady)[0]
-    also = _places([(v.scenario, column_of(v)) for v in steady], ran) if len(steady) > 1 else ()
+    always = [verdict for verdict in members if verdict.flaky is None]
+    flaky = [verdict for verdict in members if verdict.flaky is not None]
+    first = (always or flaky)[0]
+    also = in_words([(v.scenario, column_of(v)) for v in always], ran) if len(always) > 1 else ()
     sometimes: tuple[str, ...] = ()
-    if unsteady and len(members) > 1:
-        times = sum(v.steady[0] for v in unsteady if v.steady)
-        runs = sum(v.steady[1] for v in unsteady if v.steady)
-        sometimes = (*_places([(v.scenario, column_of(v)) for v in unsteady], ran), f"in {times} of {runs} runs")
+    if flaky and len(members) > 1:
+        times = sum(v.flaky[0] for v in flaky if v.flaky)
+        runs = sum(v.flaky[1] for v in flaky if v.flaky)
+        sometimes = (*in_words([(v.scenario, column_of(v)) for v in flaky], ran), f"in {times} of {runs} runs")
     return Broken(first, follows, len(members), also, sometimes)
 
 
@@ -229,6 +214,20 @@ def _known(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple
     return tuple(_reason(members, ran, check=check) for (check, _), members in grouped.items())
 
 
+def _flaky(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple[Reason, ...]:
+    """All of them by name, however many there are: a number alone says nothing that could be looked at."""
+    grouped: dict[tuple[str, str], list[Verdict]] = collections.defaultdict(list)
+    for verdict in verdicts:
+        if verdict.flaky is not None:
+            failed, runs = verdict.flaky
+            rate = f"failed in {failed} of {runs} runs" if failed else f"{verdict.mark.value} in some of {runs} runs"
+            grouped[verdict.check, rate].append(verdict)
+    return tuple(
+        Reason(check, rate, len(members), in_words([(v.scenario, column_of(v)) for v in members], ran, most=None))
+        for (check, rate), members in sorted(grouped.items())
+    )
+
+
 def _inconclusive(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple[Reason, ...]:
     """Those that stand for themselves first; then those that a failure has cut short, which are many and tell little."""
     failing = {verdict.trial for verdict in verdicts if verdict.mark is Mark.FAIL}
@@ -253,58 +252,8 @@ def _not_applicable(verdicts: Iterable[Verdict], cells: Mapping[tuple[str, Colum
 def _reason(
     members: Sequence[Verdict], ran: Mapping[str, set[Column]], *, check: str = "", told: bool = False
 ) -> Reason:
-    places = () if told else _places([(verdict.scenario, column_of(verdict)) for verdict in members], ran)
+    places = () if told else in_words([(verdict.scenario, column_of(verdict)) for verdict in members], ran)
     return Reason(check, members[0].reason, len(members), places)
-
-
-def _places(cells: Iterable[tuple[str, Column]], ran: Mapping[str, set[Column]]) -> tuple[str, ...]:
-    """Cells as ``first-bad, last-bad (wherever there are workers)``: scenarios that share their columns stand together."""
-    by_scenario: dict[str, dict[Column, None]] = collections.defaultdict(dict)
-    for scenario, column in cells:
-        by_scenario[scenario][column] = None
-    by_where: dict[str, list[str]] = collections.defaultdict(list)
-    for scenario, found in by_scenario.items():
-        by_where[_where(list(found), ran.get(scenario, set()))].append(scenario)
-    texts = [f"{', '.join(names)} ({where})" if where else ", ".join(names) for where, names in by_where.items()]
-    if len(texts) > _MOST_PLACES:
-        rest = sum(len(names) for names in list(by_where.values())[_MOST_PLACES:])
-        texts = [*texts[:_MOST_PLACES], f"and {rest} more scenarios" if rest > 1 else "and 1 more scenario"]
-    return tuple(texts)
-
-
-def _where(found: Sequence[Column], ran: Collection[Column]) -> str:
-    """In which of the columns that were run: in words where words fit exactly."""
-    if not ran:
-        return ""
-    sources = {column.source for column in ran}
-    shapes = {column.topology for column in found}
-    if len(sources) > 1 and set(found) != {column for column in ran if column.topology in shapes}:
-        parts = []
-        for source in dict.fromkeys(column.source for column in found):
-            words = _in_words(
-                {c.topology for c in found if c.source == source}, {c.topology for c in ran if c.source == source}
-            )
-            parts.append(f"{source}: {words or 'everywhere'}")
-        return "; ".join(parts)
-    return _in_words(shapes, {column.topology for column in ran}) or "everywhere"
-
-
-_GROUPS: Mapping[str, Callable[[Topology], bool]] = {
-    "wherever there are workers": lambda topology: topology.workers > 0,
-    "wherever there are several ranks": lambda topology: topology.ranks > 1,
-    "wherever there are workers and several ranks": lambda topology: topology.workers > 0 and topology.ranks > 1,
-    "without workers": lambda topology: topology.workers == 0,
-}
-
-
-def _in_words(shapes: Collection[Topology], ran: Collection[Topology]) -> str:
-    """Empty: in all of them."""
-    if set(shapes) == set(ran) and len(ran) > 1:
-        return ""
-    for words, belongs in _GROUPS.items():
-        if len(shapes) > 1 and set(shapes) == {topology for topology in ran if belongs(topology)}:
-            return words
-    return "; ".join(str(t) for t in sorted(shapes, key=lambda t: (t.ranks, t.workers, t.start_method or "")))
 
 
 def _conclusion(report: Report, broken: Sequence[Broken]) -> str:
@@ -339,5 +288,5 @@ _TOTALS = {
     "pass": "passed",
     "n/a": "not applicable",
     "known": "known",
-    "unsteady": "unsteady",
+    "flaky": "flaky",
 }

@@ -104,11 +104,11 @@ class Report:
 
     @functools.cached_property
     def summary(self) -> dict[str, int]:
-        """How many verdicts have each mark, by its value, and how many are ``unsteady``."""
+        """How many verdicts have each mark, by its value, and how many are ``flaky``."""
         counts = {mark.value: 0 for mark in (Mark.PASS, Mark.FAIL, Mark.INCONCLUSIVE, Mark.NA, Mark.KNOWN)}
         for verdict in self.verdicts:
             counts[verdict.mark.value] += 1
-        counts["unsteady"] = sum(verdict.steady is not None for verdict in self.verdicts)
+        counts["flaky"] = sum(verdict.flaky is not None for verdict in self.verdicts)
         return counts
 
     @property
@@ -139,7 +139,7 @@ class Report:
             "isolation": self.isolation,
             "trials": [trial.to_json() for trial in self.trials],
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
-            "summary": dict(self.summary),
+            "summary": {**self.summary, "unsteady": self.summary["flaky"]},  # the first name of "flaky" in schema 1
             "stale_known": list(self.stale_known),
             "notes": list(self.notes),
         }

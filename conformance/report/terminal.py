@@ -11,8 +11,9 @@ from rich.text import Text
 
 from ..checks.base import count, spans
 from ..judging.verdict import Mark, Verdict
-from .digest import SIGNS, Broken, Column, Digest, Reason, digest, kind_of, worst
+from .digest import SIGNS, Broken, Digest, Reason, digest, kind_of, worst
 from .model import Report
+from .places import Column
 
 WIDTH = 100
 """Columns of a report that does not go to a terminal."""
@@ -20,7 +21,7 @@ WIDTH = 100
 _LABEL = 11
 STYLES = {
     "fail": "bold red",
-    "unsteady": "bold magenta",
+    "flaky": "bold magenta",
     "inconclusive": "yellow",
     "known": "cyan",
     "pass": "green",
@@ -80,7 +81,7 @@ def _failure(group: Broken, width: int) -> Iterator[Text]:
     attribute = verdict.loader.partition(":")[2] or verdict.loader
     head = printable(" · ".join((attribute, verdict.scenario, inside, verdict.check)))
     kind = kind_of(verdict)
-    sign = "UNSTEADY" if kind == "unsteady" else SIGNS[kind][1].upper()
+    sign = "FLAKY" if kind == "flaky" else SIGNS[kind][1].upper()
     style = STYLES[kind]
     yield Text.assemble((head, "bold"), " " * max(2, width - len(head) - len(sign)), (sign, style))
     yield from field("promised", verdict.promised, width)
@@ -88,9 +89,9 @@ def _failure(group: Broken, width: int) -> Iterator[Text]:
     yield from _samples(verdict, width)
     if verdict.reason:
         yield from field("because", verdict.reason, width)
-    if verdict.steady is not None:
-        times, runs = verdict.steady
-        yield from field("unsteady", f"in {times} of {count(runs, 'run')}", width)
+    if verdict.flaky is not None:
+        times, runs = verdict.flaky
+        yield from field("flaky", f"in {times} of {count(runs, 'run')}", width)
     if verdict.diagnosis is not None:
         yield from field("likely", f"{verdict.diagnosis.text} [{verdict.diagnosis.id}]", width)
     if group.follows:
@@ -140,6 +141,10 @@ def findings(found: Digest, width: int) -> Iterator[Text]:
     for group in found.broken:
         yield Text("")
         yield from _failure(group, width)
+    if found.flaky:
+        yield from heading("Flaky: not the same in each run")
+        for reason in found.flaky:
+            yield from _one_reason("flaky", f"{reason.check}: ", reason, width)
     if found.known:
         yield from heading("Known failures")
         for reason in found.known:

@@ -1,0 +1,83 @@
+"""Where something was seen, in words: scenarios and topologies as a reader would name them."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from ...harness.trial.spec import Topology
+from ..judging.verdict import Verdict
+
+_MOST_PLACES = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One column of the matrix."""
+
+    source: str
+    topology: Topology
+
+    def __str__(self) -> str:
+        return str(self.topology) if self.source == "map" else f"{self.topology},source={self.source}"
+
+
+def column_of(verdict: Verdict) -> Column:
+    """The column in which a verdict counts."""
+    return Column(verdict.source, verdict.topology)
+
+
+def in_words(cells: Iterable[tuple[str, Column]], ran: Mapping[str, set[Column]], most: int | None = _MOST_PLACES) -> tuple[str, ...]:
+    """Cells as ``first-bad, last-bad (wherever there are workers)``: scenarios that share their columns stand together.
+
+    Args:
+        ran: the columns in which each scenario was run.
+        most: texts; what is beyond them is counted. None: all.
+    """
+    by_scenario: dict[str, dict[Column, None]] = collections.defaultdict(dict)
+    for scenario, column in cells:
+        by_scenario[scenario][column] = None
+    by_where: dict[str, list[str]] = collections.defaultdict(list)
+    for scenario, found in by_scenario.items():
+        by_where[_where(list(found), ran.get(scenario, set()))].append(scenario)
+    texts = [f"{', '.join(names)} ({where})" if where else ", ".join(names) for where, names in by_where.items()]
+    if most is not None and len(texts) > most:
+        rest = sum(len(names) for names in list(by_where.values())[most:])
+        texts = [*texts[:most], f"and {rest} more scenarios" if rest > 1 else "and 1 more scenario"]
+    return tuple(texts)
+
+
+def _where(found: Sequence[Column], ran: Collection[Column]) -> str:
+    """In which of the columns that were run: in words where words fit exactly."""
+    if not ran:
+        return ""
+    sources = {column.source for column in ran}
+    shapes = {column.topology for column in found}
+    if len(sources) > 1 and set(found) != {column for column in ran if column.topology in shapes}:
+        parts = []
+        for source in dict.fromkeys(column.source for column in found):
+            words = _topologies(
+                {c.topology for c in found if c.source == source}, {c.topology for c in ran if c.source == source}
+            )
+            parts.append(f"{source}: {words or 'everywhere'}")
+        return "; ".join(parts)
+    return _topologies(shapes, {column.topology for column in ran}) or "everywhere"
+
+
+_GROUPS: Mapping[str, Callable[[Topology], bool]] = {
+    "wherever there are workers": lambda topology: topology.workers > 0,
+    "wherever there are several ranks": lambda topology: topology.ranks > 1,
+    "wherever there are workers and several ranks": lambda topology: topology.workers > 0 and topology.ranks > 1,
+    "without workers": lambda topology: topology.workers == 0,
+}
+
+
+def _topologies(shapes: Collection[Topology], ran: Collection[Topology]) -> str:
+    """Empty: in all of them."""
+    if set(shapes) == set(ran) and len(ran) > 1:
+        return ""
+    for words, belongs in _GROUPS.items():
+        if len(shapes) > 1 and set(shapes) == {topology for topology in ran if belongs(topology)}:
+            return words
+    return "; ".join(str(t) for t in sorted(shapes, key=lambda t: (t.ranks, t.workers, t.start_method or "")))
