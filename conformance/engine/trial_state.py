@@ -31,8 +31,6 @@ class TrialState:
     runs: list[tuple[History, list[Verdict]]] = dataclasses.field(default_factory=list)
     folder: Path | None = None
     result: TrialResult | None = None
-    disturbed: int = 0
-    """How often it was run in vain: the trial was lost, or the machine killed it."""
     claimed: bool = False
     """This process has claimed it, where several share a suite."""
     elsewhere: bool = False

@@ -1,0 +1,91 @@
+"""In which order trials run, which are run again, and what a trial is worth: the clean gate and the confirmation."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+
+from ...harness.trial.history import History
+from ...harness.trial.spec import Topology, TrialSpec
+from ..judging.verdict import Verdict
+from .calibration import Pace, pace_of
+from .questions import CLEAN
+from .trial_state import TrialState, not_clean
+
+CONFIRM = 2  # what is believed is confirmed: a failing trial is run this often
+
+Cell = tuple[str, Topology]
+
+
+class Next(enum.Enum):
+    """What follows from one run of a trial."""
+
+    ALONE = "alone"  # discard this run, and run the trial again with nothing beside it
+    AGAIN = "again"  # run it once more, at once: a failure is confirmed
+    MORE = "more"  # other runs of it are queued already
+    RESULT = "result"  # it has run as often as it should
+
+
+class Policy:
+    """Decides by what was seen of each cell (a source in a topology) so far."""
+
+    def __init__(self) -> None:
+        self._clean: dict[Cell, str] = {}
+        self._pace: dict[Cell, Pace] = {}
+        self._blocked: dict[Cell, list[TrialState]] = collections.defaultdict(list)
+
+    def blocked(self, state: TrialState) -> bool:
+        """Whether a trial has to wait for the clean trial of its cell; if so, :meth:`seen` gives it back."""
+        spec = state.spec
+        at_stake = bool(spec.plan) or spec.timeout_s > 0
+        if spec.scenario == CLEAN or not at_stake or _cell(spec) in self._clean:
+            return False
+        self._blocked[_cell(spec)].append(state)
+        return True
+
+    def seen(self, history: History) -> list[TrialState]:
+        """Learn from a trial that has ended; returns the trials that waited for it."""
+        spec = history.spec
+        cell = _cell(spec)
+        if spec.scenario != CLEAN or cell in self._clean:
+            return []
+        self._clean[cell] = not_clean(history)
+        self._pace[cell] = pace_of(history)
+        return self._blocked.pop(cell, [])
+
+    def spoiled(self, spec: TrialSpec) -> str:
+        """Why the loader can be held to nothing in this cell, from its clean trial; empty: it can."""
+        return self._clean.get(_cell(spec), "")
+
+    def begins_s(self, spec: TrialSpec) -> float:
+        """How long the loader takes to its first batch in this cell, in seconds; 0 where that is not known yet."""
+        return self._pace.get(_cell(spec), Pace()).begin
+
+    def paced(self, spec: TrialSpec) -> TrialSpec:
+        """The trial with a timeout that the loader's start does not use up, on this machine and as busy as it is."""
+        pace = self._pace.get(_cell(spec), Pace())
+        timeout = pace.timeout(spec.timeout_s, most=(spec.deadline_s - 1) / 2)
+        if spec.timeout_s <= 0 or timeout == spec.timeout_s:
+            return spec
+        return dataclasses.replace(spec, timeout_s=timeout, step_s=spec.step_s * timeout / spec.timeout_s)
+
+    @staticmethod
+    def after(state: TrialState, history: History, verdicts: list[Verdict], *, failed: bool, alone: bool) -> Next:
+        """Note one run of a trial, and say what follows.
+
+        Args:
+            failed: whether a selected check failed.
+            alone: whether nothing else was begun while it ran.
+        """
+        if failed and not alone and state.hurries:  # others beside it may have taken the time
+            return Next.ALONE
+        state.runs.append((history, verdicts))
+        if failed and state.wanted < CONFIRM:
+            state.wanted = CONFIRM
+            return Next.AGAIN
+        return Next.RESULT if len(state.runs) == state.wanted else Next.MORE
+
+
+def _cell(spec: TrialSpec) -> Cell:
+    return spec.source, spec.topology

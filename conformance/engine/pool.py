@@ -1,0 +1,250 @@
+"""Runs trials, many at once and in any order. Knows nothing of checks: suite, comparison, search and audit build on it."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NamedTuple
+
+from ...harness.errors import HarnessError
+from ...harness.processes.supervisor import Supervisor
+from ...harness.trial.history import History
+from ...harness.trial.spec import TrialSpec
+from ..judging.verdict import disturbance
+from .artifacts import slug
+
+_WAITING_PER_BUSY = 16  # trials that mostly wait cost a processor little: run this many for each that computes
+_BEGINNING_S = 1.0  # but to begin one costs as much as any other, for at least so long
+_READABLE = 24  # letters of a trial's name in that of its folder: sockets in it may have paths of 107 bytes at most
+_POLL_S = 0.2
+_RESTARTS = 5  # of the zygote, without a trial that ended between them
+_TRIES = 3  # so often a trial may be lost, or killed by the machine, until it is reported as that
+
+
+@dataclasses.dataclass(eq=False)
+class Task:
+    """One trial to run."""
+
+    begin: Callable[[], TrialSpec | None]
+    """Called when there is a place for it: the trial to run, or None where it is no longer wanted."""
+    waits: bool = False
+    """It mostly waits, so that many of them may run side by side."""
+    alone: bool = False
+    """Nothing else is begun while it runs, and it is begun when nothing else computes."""
+    order: float = 0.0
+    """Tasks of a lower order are begun first; equal ones in the order in which they were submitted."""
+    begins_s: float = 0.0
+    """How long it computes at its start, in seconds."""
+    spec: TrialSpec | None = None
+    """The trial, once it was begun."""
+    gate: bool = False
+    """Others wait for it: when it was disturbed, it is run again at once, and not alone."""
+    disturbed: int = 0
+    """How often it was run in vain: the trial was lost, or the machine killed it."""
+
+
+class Done(NamedTuple):
+    """A trial that has ended."""
+
+    task: Task
+    history: History
+    folder: Path
+    """Its record. Whoever receives it keeps or removes it."""
+
+
+class _UnderWay(NamedTuple):
+    task: Task
+    since: float
+
+
+class Pool:
+    """Runs trials of one loader.
+
+    >>> with Pool("torch.utils.data:DataLoader") as pool:   # doctest: +SKIP
+    ...     for spec, history in pool.run(specs):
+    ...         print(spec.id, history.ended)
+
+    A trial whose processes die under the engine is run again, and so is one that had not been begun.
+
+    Args:
+        loader: ``pkg.module:attr``.
+        directory: the folder that is importable, besides what is installed.
+        jobs: how many trials may compute at once; None: one more than there are processors.
+    """
+
+    def __init__(
+        self,
+        loader: str,
+        directory: str | Path = ".",
+        isolation: Literal["auto", "fork", "spawn"] = "auto",
+        *,
+        jobs: int | None = None,
+    ) -> None:
+        self.loader = loader
+        self.directory = os.path.abspath(directory)
+        self._isolation = isolation
+        self._jobs = jobs or (os.cpu_count() or 1) + 1
+        self._supervisor: Supervisor | None = None
+        self._queue: list[tuple[float, int, Task]] = []
+        self._alone: list[tuple[float, int, Task]] = []
+        self._numbers = itertools.count()
+        self._under_way: dict[int, _UnderWay] = {}
+        self._lost: list[Done] = []
+        self._folders = 0
+        self._restarts = 0
+        self.scratch = Path(tempfile.mkdtemp(prefix="badbatch-"))
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what is under way and remove what it wrote."""
+        if self._supervisor is not None:
+            self._supervisor.close()
+            self._supervisor = None
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def start(self) -> Supervisor:
+        """Import the loader, if it is not yet imported; returns the boundary to the processes.
+
+        Raises:
+            LoaderError: the loader cannot be imported, or is none.
+        """
+        if self._supervisor is None:
+            self._supervisor = Supervisor(self.loader, self.directory, self._isolation, scratch=self.scratch)
+        return self._supervisor
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """The boundary to the processes; it exists once :meth:`start` was called."""
+        if self._supervisor is None:
+            raise RuntimeError("start() has not been called")
+        return self._supervisor
+
+    def submit(self, task: Task) -> None:
+        """Queue a trial."""
+        heapq.heappush(self._alone if task.alone else self._queue, (task.order, next(self._numbers), task))
+
+    def cancel(self) -> None:
+        """Begin none of the trials that are queued, and end those under way."""
+        self._queue.clear()
+        self._alone.clear()
+        self._under_way.clear()
+        if self._supervisor is not None:
+            self._supervisor.close()
+            self._supervisor = None
+
+    def run(self, specs: Iterable[TrialSpec]) -> Iterator[tuple[TrialSpec, History]]:
+        """Run trials, and yield each with its history when it ends, in the order in which they end.
+
+        The trial's folder is removed when the next one is asked for. Leaving the iterator early ends the other trials.
+        """
+        self.start()
+        for spec in specs:
+            self.submit(Task(lambda spec=spec: spec))  # type: ignore[misc]
+        try:
+            while self.busy:
+                for done in self.advance():
+                    assert done.task.spec is not None
+                    yield done.task.spec, done.history
+                    shutil.rmtree(done.folder, ignore_errors=True)
+        finally:
+            if self.busy:
+                self.cancel()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a trial is queued or under way."""
+        return bool(self._queue or self._alone or self._under_way or self._lost)
+
+    def advance(self, timeout_s: float = _POLL_S) -> Iterator[Done]:
+        """Begin what may be begun, and yield what has ended; waits up to ``timeout_s`` for it.
+
+        Raises:
+            HarnessError: the zygote was killed too often.
+        """
+        ended: list[tuple[int, Path]] = []
+        try:
+            self._begin_more()
+            for trial in self.supervisor.finished(timeout_s):
+                ended.append(trial)
+                self._restarts = 0
+        except HarnessError:
+            ended += self._start_again()
+        for number, folder in ended:
+            if number in self._under_way:
+                yield from self._ended(self._under_way.pop(number).task, folder)
+
+    def _ended(self, task: Task, folder: Path) -> Iterator[Done]:
+        history = History.load(folder)
+        if disturbance(history) and task.disturbed + 1 < _TRIES:
+            task.disturbed += 1
+            task.alone = not task.gate  # so that what disturbs it does not take others along
+            shutil.rmtree(folder, ignore_errors=True)
+            self.submit(task)
+        else:
+            yield Done(task, history, folder)
+
+    def _start_again(self) -> list[tuple[int, Path]]:
+        """Start a new zygote in place of one that was killed; returns the trials that were lost with it.
+
+        Raises:
+            HarnessError: it has been killed too often.
+        """
+        self._restarts += 1
+        if self._restarts > _RESTARTS:
+            raise HarnessError(f"the process that runs the trials of {self.loader} was killed {self._restarts} times")
+        lost = list(self.supervisor.folders().items())
+        self.supervisor.close()
+        self._supervisor = None
+        self.start()
+        return lost
+
+    def _begin_more(self) -> None:
+        """Fill the places: few for trials that compute, many for those that wait; all compute while they begin."""
+        if any(run.task.alone for run in self._under_way.values()):
+            return
+        now = time.monotonic()
+        busy = sum(_computes(run.task, now - run.since) for run in self._under_way.values())
+        places = self._jobs * _WAITING_PER_BUSY - len(self._under_way)
+        while self._queue and busy < self._jobs and places > 0:
+            if self._begin(self._queue):
+                busy, places = busy + 1, places - 1
+        if self._alone and not self._queue and not busy:
+            self._begin(self._alone)
+
+    def _begin(self, queue: list[tuple[float, int, Task]]) -> bool:
+        entry = heapq.heappop(queue)
+        task = entry[-1]
+        spec = task.spec = task.spec or task.begin()
+        if spec is None:
+            return False
+        try:
+            number = self.supervisor.start(spec, self.folder(spec.id))
+        except HarnessError:
+            heapq.heappush(queue, entry)
+            raise
+        self._under_way[number] = _UnderWay(task, time.monotonic())
+        return True
+
+    def folder(self, name: str) -> Path:
+        """A new path for a trial's folder, which does not exist yet."""
+        self._folders += 1
+        return self.scratch / f"{self._folders:05d}-{slug(name)[:_READABLE]}"
+
+
+def _computes(task: Task, age: float) -> bool:
+    return not task.waits or age < max(_BEGINNING_S, task.begins_s)

@@ -1,0 +1,129 @@
+"""Which trials a loader is put through: options, sources and contracts in, trials out. Starts no process."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...harness.contract.job import SOURCES, Contract
+from ...harness.errors import LoaderError
+from ...harness.trial.spec import Topology, TrialSpec
+from .. import checks, scenarios
+from ..commands.options import Options
+from ..scenarios.base import Scenario
+from ..scenarios.disk import DiskScenario
+from ..scenarios.topologies import topologies
+from .corpora import Corpora
+
+CLEAN = "clean"
+
+
+class Questions:
+    """The trials of one loader that the options select.
+
+    Args:
+        directory: the folder that is importable, besides what is installed.
+        corpora: makes the corpora that trials on disk read.
+    """
+
+    def __init__(self, loader: str, options: Options, directory: str, corpora: Corpora) -> None:
+        self.loader = loader
+        self.options = options
+        self.directory = directory
+        self._corpora = corpora
+
+    @functools.cached_property
+    def scenarios(self) -> list[str]:
+        """The names of the selected scenarios.
+
+        Raises:
+            UserError: a name matches nothing.
+        """
+        return scenarios.select(scenarios.names(), self.options.scenarios, "scenario", self.options.not_scenarios)
+
+    @functools.cached_property
+    def checks(self) -> frozenset[str]:
+        """The ids of the selected checks.
+
+        Raises:
+            UserError: a name matches nothing.
+        """
+        chosen = scenarios.select(list(checks.registry()), self.options.checks, "check", self.options.not_checks)
+        return frozenset(chosen)
+
+    @functools.cached_property
+    def topologies(self) -> list[Topology]:
+        """The selected topologies.
+
+        Raises:
+            UserError: a start method that does not exist here.
+        """
+        return topologies(self.options.workers, self.options.ranks, self.options.start_methods)
+
+    def must_be_valid(self) -> None:
+        """Refuse names that match nothing.
+
+        Raises:
+            UserError: in one line.
+        """
+        _ = self.scenarios, self.checks, self.topologies
+
+    def sources(self, declared: Sequence[str]) -> tuple[str, ...]:
+        """The declared sources that the suite offers.
+
+        Raises:
+            LoaderError: there is none.
+        """
+        found = tuple(source for source in declared if source in SOURCES)
+        if not found:
+            raise LoaderError(f"{self.loader} declares only sources that the suite does not offer: {', '.join(declared)}")
+        return found
+
+    def trials(self, contracts: Mapping[str, Contract]) -> Iterator[tuple[TrialSpec, Scenario]]:
+        """All trials, source by source, in the order of the report.
+
+        Args:
+            contracts: of each source that is asked.
+        """
+        for source, contract in contracts.items():
+            for topology in self.topologies:
+                for name in scenarios.names(source):
+                    if name in self.scenarios:
+                        scenario = scenarios.find(name, source)
+                        yield self.trial(scenario, source, topology, contract), scenario
+
+    def named(self, scenario: str, source: str, topology: Topology, contract: Contract) -> TrialSpec:
+        """The trial of a scenario by its name, whether it is selected or not."""
+        return self.trial(scenarios.find(scenario, source), source, topology, contract)
+
+    def trial(self, scenario: Scenario, source: str, topology: Topology, contract: Contract) -> TrialSpec:
+        """One trial."""
+        options = self.options
+        batch_size = scenario.settings.get("batch_size", options.batch_size)
+        samples = scenario.samples(options.samples, batch_size)
+        settings: dict[str, Any] = {"batch_size": batch_size, **scenario.settings}
+        if topology.ranks == 1:
+            settings["lockstep"] = False
+        if "step_s" in settings:
+            settings["step_s"] = settings["step_s"] * options.timeout
+        if isinstance(scenario, DiskScenario):
+            settings |= self._corpora.question(scenario, source, options.samples, batch_size, options.seed)
+        else:
+            settings |= {"plan": scenario.plan(samples, batch_size), "samples": samples}
+        return TrialSpec(
+            loader=self.loader,
+            directory=self.directory,
+            scenario=scenario.name,
+            source=source,
+            topology=topology,
+            contract=contract,
+            seed=options.seed,
+            timeout_s=options.timeout if scenario.timed else 0.0,
+            deadline_s=options.deadline,
+            **settings,
+        )
+
+    def checks_for(self, spec: TrialSpec) -> list[str]:
+        """The ids of the selected checks that a trial exercises."""
+        return [name for name in sorted(self.checks) if checks.registry()[name].exercised(spec)]
