@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import errno
 import importlib
 import os
 import pickle
+import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
@@ -25,6 +28,7 @@ from badbatch.harness.faults.raises import Raise
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError, TwoArgumentError
 from badbatch.harness.faults.unpicklable_error import RaiseUnpicklableError
+from badbatch.harness.plan import FaultPlan
 from badbatch.harness.strategies import faults, read_faults
 from hypothesis import HealthCheck, given, settings
 
@@ -140,6 +144,36 @@ def test_raise_takes_any_class() -> None:
     """``raise`` raises the class that it was given, with the sample in its message."""
     with pytest.raises(UserError, match="sample 5: no"):
         Raise("badbatch.harness.errors.UserError", "sample {sample}: no").strike(read_of(good_sample()))
+
+
+def test_reading_a_stored_raise_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The class that a stored plan names is imported when the fault strikes, and not when the plan is read."""
+    (tmp_path / "foreign_library.py").write_text("class Foreign(Exception): pass\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    plan = FaultPlan.from_json({"5": {"fault": "raise", "error": "foreign_library.Foreign"}})
+    assert "foreign_library" not in sys.modules
+    assert FaultPlan.from_json(plan.to_json()) == plan
+    with pytest.raises(Exception, match="sample 5 cannot be read") as raised:
+        plan[5].strike(read_of(good_sample()))
+    assert type(raised.value).__name__ == "Foreign"
+    del sys.modules["foreign_library"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing_library.Error", "'missing_library.Error' cannot be imported: No module named 'missing_library'"),
+        ("json.loads", "'json.loads' is no exception class"),
+        ("json.JSONDecodeError", "'json.JSONDecodeError' cannot be raised with one message"),
+    ],
+)
+def test_a_raise_of_a_class_that_is_not_there_does_not_take_hold(name: str, words: str) -> None:
+    """It can be read and judged; where it should strike it says what is wrong, and does not claim to have taken hold."""
+    held: list[int] = []
+    read = dataclasses.replace(read_of(good_sample()), took_hold=lambda: held.append(1))
+    with pytest.raises(ValueError, match=re.escape(words)):
+        Raise(name).strike(read)
+    assert held == []
 
 
 class Pair(NamedTuple):

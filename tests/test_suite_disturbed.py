@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trials
 from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.claims import Claims
 from badbatch.conformance.engine.suite import Suite
 from badbatch.conformance.engine.trial_state import not_clean
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.report.model import Report
+from badbatch.harness.faults.raises import Raise
+from badbatch.harness.plan import FaultPlan
 from badbatch.harness.processes.supervisor import Supervisor
+from badbatch.harness.trial.spec import TrialSpec
 from history_dsl import history_of
 from trials import ROOT
 
@@ -91,6 +96,18 @@ def test_a_probe_that_was_ended_from_outside_is_run_again(folder: Path) -> None:
         suite.start()
         suite.prepare()
         assert wrong(suite.run()) == []
+
+
+def test_a_fault_that_cannot_be_raised_here_says_why(tmp_path: Path) -> None:
+    """A stored trial whose error class is of a library that is missing is run and judged, and the reason is given."""
+    asked = trials.question("fixtures.loaders.honest:map_raise", "one-bad")
+    foreign = dataclasses.replace(asked, plan=FaultPlan({5: Raise("missing_library.Error")}))
+    judged = trials.put([TrialSpec.from_json(foreign.to_json())], tmp_path)
+    reasons = {v.reason for found in judged.values() for v in found.verdicts if v.mark is Mark.INCONCLUSIVE}
+    assert reasons == {
+        "the fault never took hold: reading the sample raised 'missing_library.Error' cannot be imported: "
+        "No module named 'missing_library'"
+    }
 
 
 @pytest.mark.parametrize("story", ["0-3 ask interrupted", "0-3 ask died:-9"])

@@ -8,9 +8,12 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...harness.contract.job import Contract
 from ...harness.faults import Effect
 from ...harness.processes.rank import BROKE
+from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
 from ..checks import Check, Violation, registry
@@ -267,6 +270,10 @@ def _doubt(history: History) -> str:
         return f"no fault took hold when the corpus was made: {spec.stored.idle[0][1]}"
     seen_to_read = spec.source in _RECORDED or with_effects(Effect.CRASH, Effect.STALL)(spec)
     if spec.plan and not len(history.struck) and seen_to_read:
+        ended = history.of(Kind.READ_DONE)
+        failed = ended[(ended["flags"] == 1) & np.isin(ended["sample"], list(spec.plan))]
+        if len(failed):
+            return f"the fault never took hold: reading the sample raised {history.text(failed[0])}"
         return "the fault never took hold: no process read the sample"
     if not history.complete:
         return f"the trial did not run to its end: {history.ended}"

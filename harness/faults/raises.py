@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
+import re
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .base import Effect, Fault, Read, fault
 from .parameters import check_parameters
+
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 @fault("raise", effect=Effect.ERROR)
@@ -16,6 +20,7 @@ class Raise(Fault):
     """The read raises an exception: ``OSError`` by default, as an unreadable file does.
 
     The class is imported by its name and raised with one message, as decoders, parsers and file systems raise theirs.
+    It is imported when the fault strikes, and not before: reading a stored plan executes nothing, and needs no library.
     """
 
     error: str = "builtins.OSError"
@@ -29,22 +34,33 @@ class Raise(Fault):
             message = self.message.format(sample=0)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"message {self.message!r} may hold {{sample}} and no other field") from error
-        try:
-            self._class()(message)
-        except (AttributeError, LookupError, TypeError) as error:
-            raise ValueError(f"{self.error!r} cannot be raised with one message: {error}") from error
+        if not _DOTTED.fullmatch(self.error):
+            raise ValueError(f"{self.error!r} is no exception class: a dotted name is needed, like builtins.OSError")
+        module, _, name = self.error.rpartition(".")
+        if module in ("", "builtins"):  # what needs no import can be checked now
+            self._made(getattr(builtins, name, None), message)
 
     def strike(self, read: Read) -> NoReturn:
-        error = self._class()(self.message.format(sample=read.sample))
+        """Raise the error.
+
+        Raises:
+            ValueError: the class cannot be imported, or cannot be raised with one message; the fault does not take hold.
+        """
+        error = self._made(self._found(), self.message.format(sample=read.sample))
         read.took_hold()
         raise error
 
-    def _class(self) -> type[BaseException]:
+    def _found(self) -> Any:
         module, _, name = self.error.rpartition(".")
         try:
-            found = getattr(importlib.import_module(module or "builtins"), name, None)
-        except (ImportError, TypeError, ValueError) as error:
-            raise ValueError(f"{self.error!r} is no exception class: {error}") from error
-        if isinstance(found, type) and issubclass(found, BaseException):
-            return found
-        raise ValueError(f"{self.error!r} is no exception class")
+            return getattr(importlib.import_module(module or "builtins"), name, None)
+        except ImportError as error:
+            raise ValueError(f"{self.error!r} cannot be imported: {error}") from error
+
+    def _made(self, cls: Any, message: str) -> BaseException:
+        if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+            raise ValueError(f"{self.error!r} is no exception class")
+        try:
+            return cls(message)
+        except (AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"{self.error!r} cannot be raised with one message: {error}") from error
