@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import multiprocessing.process
 import os
 import re
 import tempfile
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..trial.event_log import Remains
+from .cleanup import SHARED_MEMORY
 from .process_tree import descendants, described
 
 _POLL_S = 0.02
-_SHARED_MEMORY = "/dev/shm"
 _RECORD = re.compile(r"/(events-\d+\.bin|texts-\d+\.jsonl)$")  # a copy of the data set has a copy of the recorder
 _HARMLESS_DIRECTORIES = ("pymp-",)  # multiprocessing's own folder, which it keeps until the interpreter ends
-
-
-def semaphore_prefix(folder: Path) -> str:
-    """What the names of a trial's semaphores begin with, so that they can be found when all its processes are dead."""
-    return f"bb{hashlib.sha1(str(folder).encode(), usedforsecurity=False).hexdigest()[:10]}"
-
-
-def name_semaphores(folder: Path) -> None:
-    """Have multiprocessing name the semaphores of this process, and of those that it starts, after its trial.
-
-    With spawned workers a semaphore has a name until the resource tracker removes it; a tracker that is killed, or too
-    slow on a loaded machine, leaves it for ever, under a random name that tells nobody whose it was.
-    """
-    config = getattr(multiprocessing.process.current_process(), "_config", None)
-    if isinstance(config, dict) and "semprefix" in config:  # multiprocessing's own place for it, since Python 3.4
-        config["semprefix"] = f"/{semaphore_prefix(folder)}"
 
 
 @dataclass(frozen=True)
@@ -119,7 +100,7 @@ def _mapped_shared_memory() -> set[str]:
     """Segments under /dev/shm that this process has mapped; those of other processes are not ours to judge."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            return {line.split(None, 5)[5].strip() for line in file if _SHARED_MEMORY in line}
+            return {line.split(None, 5)[5].strip() for line in file if SHARED_MEMORY in line}
     except OSError:
         return set()
 

@@ -60,7 +60,7 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
     try:
         from ..contract.calling import resolve
         from ..trial.consumer import run_rank
-        from .leaks import name_semaphores
+        from .semaphores import name_semaphores
 
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,12 +20,10 @@ from typing import Any
 
 import psutil
 
-from ..trial.event_log import RECORD
 from ..trial.spec import TrialSpec
-from .leaks import semaphore_prefix
+from .cleanup import Segments, clear_away
 from .process_tree import adopt_orphans, alive, descendants, described, end_all
 from .rank import STACK_SIGNAL
-from .temporary_folder import remove_temporary_folder
 
 _POLL_S = 0.1
 _LOOK_EVERY_S = 0.5
@@ -45,12 +42,14 @@ class TrialSupervisor:
 
     Args:
         start_rank: starts one rank and returns its pid; forks here, or runs a fresh interpreter.
+        standing: the segments of shared memory that were there before the trial.
     """
 
-    def __init__(self, spec: TrialSpec, folder: Path, start_rank: Callable[[int], int]) -> None:
+    def __init__(self, spec: TrialSpec, folder: Path, start_rank: Callable[[int], int], standing: Segments) -> None:
         self._spec = spec
         self._folder = folder
         self._start_rank = start_rank
+        self._standing = standing
         self._ordered_to_stop = False
         self._endings: dict[int, int] = {}
         self._ranks: dict[int, int] = {}
@@ -71,7 +70,7 @@ class TrialSupervisor:
             end_all(self._tree, _END_WITHIN_S)
         self._seen.update(self._ranks)
         seconds = time.monotonic() - began
-        leftovers += clear_away(self._folder, self._seen)
+        leftovers += clear_away(self._folder, self._seen, self._standing)
         self._trim_logs()
         ended = {
             "cut": cut,
@@ -225,42 +224,6 @@ class TrialSupervisor:
                 os.truncate(path, 0)
                 with path.open("ab") as file:
                     file.write(tail)
-
-
-def clear_away(folder: Path, pids: set[int]) -> list[dict[str, str]]:
-    """Remove what the dead processes of a trial left: their temporary files, and shared memory named after them.
-
-    Args:
-        folder: the trial's.
-        pids: the processes, besides those that the record tells of. The names of torch's segments carry their makers' pids.
-
-    Returns:
-        The segments, in the form of :attr:`~badbatch.harness.trial.history.Ended.leftovers`.
-    """
-    remove_temporary_folder(folder)
-    for name in ("cache", "corpus"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for path in folder.glob("events-*.bin"):
-        pids = pids | _recorded_pids(path)
-    for entry in Path("/dev/shm").glob(f"sem.{semaphore_prefix(folder)}-*"):
-        entry.unlink(missing_ok=True)
-    removed = []
-    for entry in Path("/dev/shm").glob("*") if os.path.isdir("/dev/shm") else ():
-        match = re.fullmatch(r"(?:torch|gloo|badbatch)_(\d+)_.*", entry.name)
-        if match and int(match.group(1)) in pids:
-            removed.append({"what": "shared memory", "name": re.sub(r"\d+", "N", entry.name)})
-            entry.unlink(missing_ok=True)
-    return removed
-
-
-def _recorded_pids(path: Path) -> set[int]:
-    import numpy as np
-
-    if path.stat().st_size > 1 << 28:  # reading the pids of a huge record is not worth its while
-        return set()
-    data = path.read_bytes()
-    events = np.frombuffer(data[: len(data) // RECORD.itemsize * RECORD.itemsize], RECORD)
-    return {int(pid) for pid in np.unique(events["pid"])}
 
 
 def _read_proc(pid: int, name: str) -> str:

@@ -26,9 +26,10 @@ from typing import Any, NoReturn
 
 from ..errors import LoaderError
 from ..trial.spec import TrialSpec
+from .cleanup import Segments, clear_away, standing_segments
 from .process_tree import adopt_orphans, descendants, die_with_parent, end_all
 from .rank import become, enter_directory, redirect
-from .trial_supervisor import TrialSupervisor, clear_away, fresh_rank
+from .trial_supervisor import TrialSupervisor, fresh_rank
 
 # Together less than the two seconds after which a user who pressed Ctrl-C may expect that nothing is left.
 _WARDENS_WITHIN_S = 1.0
@@ -41,7 +42,7 @@ class Zygote:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._input = b""
-        self._wardens: dict[int, tuple[int, Path]] = {}
+        self._wardens: dict[int, tuple[int, Path, Segments]] = {}
         self._fork_ranks = True
         self._scratch: str | None = None
         self._dismissed = False
@@ -125,15 +126,16 @@ class Zygote:
             self._dismissed = True
         if "run" in message:
             folder = Path(message["folder"])
-            self._wardens[self._fork_warden(folder)] = message["run"], folder
+            standing = standing_segments()
+            self._wardens[self._fork_warden(folder, standing)] = message["run"], folder, standing
             return
         for word, signum in (("stop", signal.SIGTERM), ("kill", signal.SIGKILL)):
             if word in message:
-                for pid, (number, _) in self._wardens.items():
+                for pid, (number, _, _) in self._wardens.items():
                     if number == message[word]:
                         os.kill(pid, signum)
 
-    def _fork_warden(self, folder: Path) -> int:
+    def _fork_warden(self, folder: Path, standing: Segments) -> int:
         zygote = os.getpid()
         pid = os.fork()
         if pid:
@@ -147,7 +149,7 @@ class Zygote:
             die_with_parent(signal.SIGTERM, zygote)
             self._control.close()
             spec = TrialSpec.read(folder / "trial.json")
-            TrialSupervisor(spec, folder, lambda rank: self._start_rank(spec, folder, rank)).run()
+            TrialSupervisor(spec, folder, lambda rank: self._start_rank(spec, folder, rank), standing).run()
             code = 0
         except BaseException:
             import traceback
@@ -182,10 +184,10 @@ class Zygote:
                 return
             if pid not in self._wardens:
                 continue
-            number, folder = self._wardens.pop(pid)
+            number, folder, standing = self._wardens.pop(pid)
             if status != 0:  # the trial supervisor itself was killed: what it watched has come to us
                 end_all(self._strays, _STRAYS_WITHIN_S)
-                clear_away(folder, set())
+                clear_away(folder, set(), standing)
             self._send({"ended": number})
 
     def _strays(self) -> list[int]:
