@@ -106,6 +106,27 @@ open(os.path.join(os.path.dirname(first), "..", os.path.relpath(first, sys.argv[
     assert stage.recorded(Kind.READ) == [0, 1, 2, 3, 0]
 
 
+def test_paths_are_compared_once_they_are_plain(tmp_path: Path) -> None:
+    """A detour leads into the corpus or out of it; a doubled slash or a dot changes nothing."""
+    stage = Stage(tmp_path, "clean")
+    root = str(stage.root)
+    inside = [path[len(root) + 1 :] for path in stage.paths]
+    outside = tmp_path / inside[4]
+    outside.parent.mkdir(parents=True)
+    outside.write_bytes(b"x")
+    into = [
+        f"{tmp_path}/nowhere/../{os.path.relpath(root, tmp_path)}/{inside[0]}",
+        f"{root}/./{inside[1]}",
+        f"{os.path.dirname(root)}//{os.path.basename(root)}//{inside[2]}",
+        f"/{root}/{inside[3]}",
+    ]
+    out_of = f"{root}/{os.path.relpath(outside, root)}"
+    (tmp_path / "nowhere").mkdir()
+    done = stage.run("for path in sys.argv[1:]: open(path, 'rb').close()", *into, out_of)
+    assert done.returncode == 0, done.stderr
+    assert stage.recorded(Kind.READ) == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_opens_are_seen_in_workers(tmp_path: Path, method: str) -> None:
     """In processes that are forked, and in fresh interpreters, each with its own pid."""

@@ -24,7 +24,7 @@ class Opens:
     def __init__(self, folder: str, rank: int, root: str) -> None:
         self._folder = folder
         self._rank = rank
-        self._prefix = root.rstrip(os.sep) + os.sep
+        self._prefix = _plain(root).rstrip(os.sep) + os.sep
         self._recorder: Recorder | None = None
         self._samples: dict[str, int] | None = None
         self._struck: frozenset[int] = frozenset()
@@ -38,12 +38,14 @@ class Opens:
             path = os.fsdecode(path)
         if not isinstance(path, str) or args[2] & os.O_ACCMODE != os.O_RDONLY:
             return
-        if not os.path.isabs(path):
-            path = os.path.join(os.getcwd(), path)
+        try:
+            path = _plain(path)  # first: both a/../root/file and root/../file would deceive a look at the prefix
+        except OSError:  # a relative path, and the current folder has been removed
+            return
         if path.startswith(self._prefix) and not getattr(self._here, "busy", False):
             self._here.busy = True  # what is opened in order to record is no read of the loader's
             try:
-                self._opened(os.path.normpath(path)[len(self._prefix) :].replace(os.sep, "/"))
+                self._opened(path[len(self._prefix) :].replace(os.sep, "/"))
             except Exception:  # noqa: BLE001 - an error here would be taken for the loader's own
                 return
             finally:
@@ -84,3 +86,9 @@ class Opens:
             self._struck = frozenset(sample for sample, fault in spec.plan.items() if not isinstance(fault, DecoderFault))
             self._samples = {path: first for path, first, _ in files} if alone else {}
         return self._samples
+
+
+def _plain(path: str) -> str:
+    """The absolute path without ``..``, ``.`` and doubled separators."""
+    path = os.path.abspath(path)
+    return path[1:] if path.startswith("//") else path  # POSIX leaves a meaning to two slashes that Linux does not give them
