@@ -17,6 +17,7 @@ for _needed in ("PIL", "faker", "pyarrow"):
 
 import trials
 from badbatch.conformance import scenarios
+from badbatch.conformance.commands.exit_codes import ExitCode
 from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.corpora import Corpora, restored
 from badbatch.conformance.engine.single import judge_folder, replay
@@ -331,14 +332,28 @@ def verdicts(history: Any) -> dict[str, Mark]:
     return {verdict.check: verdict.mark for verdict in judge(history)}
 
 
-def test_a_fault_that_did_not_take_hold_acquits_nobody() -> None:
-    """As root a file without permission can be read: nothing was tried, and that is said."""
+def test_a_fault_that_could_not_take_hold_makes_its_trial_not_applicable() -> None:
+    """As root a file without permission can be read: nothing can be asked, and the reason is given. A failure still counts."""
     idle = dataclasses.replace(Stored("{}", (), TWO_FILES), idle=((5, "this user may read anything"),))
     found = judge(history_of("0-3 4-7 8-11 end", source="jsonl", stored=idle))
-    assert {verdict.mark for verdict in found} == {Mark.INCONCLUSIVE, Mark.NA}
-    (reason,) = {verdict.reason for verdict in found if verdict.mark is Mark.INCONCLUSIVE}
-    assert "no fault took hold" in reason
-    assert "this user may read anything" in reason
+    assert {verdict.mark for verdict in found} == {Mark.NA}
+    reasons = {verdict.check: verdict.reason for verdict in found}
+    assert reasons["finite-epoch"] == "no fault could take hold when the corpus was made: this user may read anything"
+    assert verdicts(history_of("0-3 8-11 end", source="jsonl", stored=idle))["no-lost-batches"] is Mark.FAIL
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user cannot read such a file")
+def test_a_run_over_pictures_can_be_green_as_root() -> None:
+    """No-permission is not applicable to root, and leaves the exit code alone."""
+    options = Options(workers=(0,), ranks=(1,), scenarios=("no-permission", "clean"))
+    with Suite("fixtures.pipelines.pillow_folder:raising", options, trials.ROOT) as suite:
+        suite.start()
+        suite.prepare()
+        report = suite.run()
+    (asked,) = [trial for trial in report.trials if trial.spec.scenario == "no-permission"]
+    assert asked.ended == "not run"
+    assert {verdict.mark for verdict in asked.verdicts} == {Mark.NA}
+    assert report.exit_code is ExitCode.KEPT
 
 
 def test_a_pipe_that_nobody_was_seen_to_open_acquits_nobody() -> None:

@@ -19,7 +19,7 @@ from ...harness.trial.spec import Topology, TrialSpec
 from .. import known
 from ..commands.options import Options
 from ..judging import probe
-from ..judging.verdict import Mark, Verdict, judge
+from ..judging.verdict import Mark, Verdict, judge, not_struck
 from ..report.model import Report, TrialResult
 from .artifacts import Artifacts
 from .claims import Claims
@@ -129,7 +129,7 @@ class Suite:
         self.contracts = {source: contract(source) for source in self._questions.sources(sources)}
         for spec, scenario in self._questions.trials(self.contracts):
             state = self._states[spec.id] = TrialState(spec, scenario.slow, wanted=self.options.repeat)
-            if reason := stays_away(spec.contract, spec.topology, scenario):
+            if reason := stays_away(spec.contract, spec.topology, scenario) or not_struck(spec):
                 state.result = self._not_run(spec, reason)
         if not self._states:
             raise UserError(f"no selected scenario is put to {', '.join(self.sources)}: badbatch list scenarios shows them all")

@@ -203,6 +203,8 @@ def _one(
         return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=spoiled)
     if violations:
         return _failed(verdict, check, violations, history, ledger, expected)
+    if idle := not_struck(spec):
+        return dataclasses.replace(verdict, mark=Mark.NA, reason=idle)
     doubt = _doubt(history)
     if doubt and not (check.can_acquit_cut and history.ended.cut):
         cause = "" if history.complete else _CUT_SHORT_BY[0]  # fold() puts the check there that did fail
@@ -263,11 +265,19 @@ def _lethal(spec: TrialSpec) -> bool:
     return any(fault.effect is Effect.CRASH for fault in spec.plan.values())
 
 
+def not_struck(spec: TrialSpec) -> str:
+    """Why no fault of a corpus could take hold on this machine, so that nothing can be asked; empty: one did.
+
+    An example: root may read a file without permissions.
+    """
+    if spec.stored is None or not spec.stored.idle or spec.plan:
+        return ""
+    return f"no fault could take hold when the corpus was made: {spec.stored.idle[0][1]}"
+
+
 def _doubt(history: History) -> str:
     """Why a trial without a violation acquits nobody; empty: it does."""
     spec = history.spec
-    if spec.stored is not None and spec.stored.idle and not spec.plan:
-        return f"no fault took hold when the corpus was made: {spec.stored.idle[0][1]}"
     seen_to_read = spec.source in _RECORDED or with_effects(Effect.CRASH, Effect.STALL)(spec)
     if spec.plan and not len(history.struck) and seen_to_read:
         ended = history.of(Kind.READ_DONE)
