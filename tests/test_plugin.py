@@ -74,6 +74,17 @@ def test_a_good_loader_is_green(pytester: pytest.Pytester) -> None:
     assert outcomes["passed"] > 15
 
 
+def test_many_failed_items_are_listed_by_promise(pytester: pytest.Pytester) -> None:
+    """Where more than ten items failed, pytest lists one for each broken promise, counts all, and -v lists all."""
+    chosen = ("--loader-workers=0", "--loader-ranks=1", "--loader-check=no-*", "--loader-check=honest-length", "--loader-repeat=1")
+    result = run(pytester, "--loader", "mine:doubling", *chosen)
+    failed = result.parseoutcomes()["failed"]
+    lines = [line for line in result.stdout.lines if line.startswith("FAILED")]
+    assert failed > 10 and 0 < len(lines) < 10
+    assert len({line.rpartition("::")[2].split()[0] for line in lines}) == len(lines)
+    result.stdout.fnmatch_lines([f"{failed - len(lines)} more failed items are told above with their cause*"])
+
+
 def test_a_broken_promise_is_red_and_told_once(pytester: pytest.Pytester) -> None:
     """The failure is told in five parts, in a section of its own, and pytest lists the failing item by its short id."""
     result = run(pytester, "--loader", "mine:doubling", *FEW)

@@ -245,6 +245,41 @@ def test_a_defect_is_told_once() -> None:
     assert told == [("no-lost-batches", 4), ("error-names-sample", 2), ("finite-epoch", 1), ("no-duplicates", 1)]
 
 
+def test_the_distinct_promises_broken_are_listed_at_the_end_the_most_samples_lost_first() -> None:
+    """What is to be fixed first: one entry a promise, by the samples that it lost, also those of a trial that was cut."""
+    first = digest.digest(report()).first
+    told = [(f.worst.verdict.check, f.lost, f.trials) for f in first]
+    assert told == [
+        ("finite-epoch", 35, 1),  # stalled after 4 of 39
+        ("no-lost-batches", 12, 4),
+        ("error-names-sample", 0, 2),
+        ("no-duplicates", 0, 1),
+    ]
+    text = terminal.render(report())
+    at = text.index("Fix these first")
+    assert at > text.index("Not applicable") and text.index("4 promises broken") > at
+    assert "up to 12 samples lost, in 4 trials" in text[at:] and "badbatch replay .badbatch/hung-read-w2" in text[at:]
+
+
+def test_what_a_consequence_lost_counts_for_its_cause() -> None:
+    """The samples of a failure that follows from another are lost by that other."""
+    cause = verdict("no-duplicates", Mark.FAIL, "clean", ALONE, happened="h")
+    follows = verdict("no-lost-batches", Mark.FAIL, "clean", ALONE, happened="g", lost=(1, 2), cause="no-duplicates")
+    assert [f.lost for f in digest.digest(with_verdicts(cause, follows)).first] == [2]
+
+
+def test_at_most_ten_promises_are_to_be_fixed_first() -> None:
+    """Of more than ten broken promises ten are listed, and the rest is counted; one alone needs no list."""
+    several = [
+        verdict(f"check-{n:02}", Mark.FAIL, "clean", ALONE, happened="h", lost=tuple(range(n))) for n in range(13)
+    ]
+    text = terminal.render(with_verdicts(*several))
+    listed = text[text.index("Fix these first") :]
+    assert [n for n in range(13) if f"check-{n:02}" in listed] == list(range(3, 13))
+    assert "and 3 more promises broken" in listed
+    assert "Fix these first" not in terminal.render(with_verdicts(several[0]))
+
+
 def test_different_happenings_are_different_defects() -> None:
     """Without a diagnosis, what happened tells defects apart; numbers, ranks and workers do not."""
     texts = ("epoch 0, rank 1: call 3 of worker 0", "epoch 1: call 17 of worker 1 of rank 0", "epoch 0: something else")
@@ -329,7 +364,10 @@ def test_html_is_plain_and_closed() -> None:
     page = Page(htmlfile.dumps([report()]))
     assert page.open == []
     assert not page.tags & {"script", "link", "img", "iframe", "object"}
-    assert not [value for name, value in page.attributes if name in ("src", "href") or name.startswith("on")]
+    assert not [value for name, value in page.attributes if name == "src" or name.startswith("on")]
+    anchors = {value for name, value in page.attributes if name == "id"}
+    links = [str(value) for name, value in page.attributes if name == "href"]
+    assert links and all(link.removeprefix("#") in anchors for link in links)
     assert "<script>alert('x')</script>" in "".join(page.words)
 
 

@@ -138,7 +138,7 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     "fresh-epoch": ("honest-length",),
 }
 
-_CUT_SHORT_BY = ("finite-epoch", "correct-timeout", "no-leftovers", "crash-surfaces")
+CUT_SHORT_BY = ("finite-epoch", "correct-timeout", "no-leftovers", "crash-surfaces")
 """Checks whose violation cuts a trial short: a call of next() that never returns, a closing that never ends, a process that
 died."""
 
@@ -169,7 +169,7 @@ def fold(verdicts: Sequence[Verdict]) -> list[Verdict]:
         for consequence in consequences:
             if cause in failed and consequence in failed and not _explains(causes, consequence, cause):
                 causes.setdefault(consequence, cause)
-    cut_short_by = next((check for check in _CUT_SHORT_BY if check in failed), "")
+    cut_short_by = next((check for check in CUT_SHORT_BY if check in failed), "")
     for verdict in verdicts:
         if verdict.mark is not Mark.FAIL and verdict.cause:
             causes[verdict.check] = cut_short_by
@@ -207,7 +207,7 @@ def _one(
         return dataclasses.replace(verdict, mark=Mark.NA, reason=idle)
     doubt = _doubt(history)
     if doubt and not (check.can_acquit_cut and history.ended.cut):
-        cause = "" if history.complete else _CUT_SHORT_BY[0]  # fold() puts the check there that did fail
+        cause = "" if history.complete else CUT_SHORT_BY[0]  # fold() puts the check there that did fail
         return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=doubt, cause=cause)
     return verdict
 

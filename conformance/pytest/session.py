@@ -17,6 +17,9 @@ from .. import known
 from ..commands.options import Options
 from ..engine.artifacts import slug
 from ..engine.suite import Suite
+from ..judging.verdict import Verdict
+from ..report.broken import MOST_FIRST
+from ..report.digest import digest
 from ..report.files import check_target, write
 from ..report.model import Report
 from ..report.terminal import render
@@ -169,7 +172,10 @@ class Session:
         kept = [report for report in failed if not hasattr(report, "badbatch")]
         if failed:
             terminalreporter.stats["failed"] = kept
-        return (yield)
+        result = yield
+        if failed:
+            terminalreporter.stats["failed"] = failed  # for the counts in pytest's last line
+        return result
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -214,12 +220,19 @@ class Session:
         self._close()
 
 
+def _place(report: Any) -> tuple[str, str, str]:
+    """(loader, trial, check) of the report of an item of ours."""
+    told = report.badbatch
+    verdict = Verdict.from_json(told["loader"], told["verdict"])
+    return verdict.loader, verdict.trial, verdict.check
+
+
 def _is_under(nodeid: str, arg: str) -> bool:
     return nodeid == arg or nodeid.startswith(f"{arg}::")
 
 
 class Summary:
-    """Prints our section inside pytest's summary, and gives our failures back for its last lines."""
+    """Prints our section inside pytest's summary, and gives our failures back for its list of failed items."""
 
     def __init__(self, session: Session) -> None:
         self._door = session
@@ -229,5 +242,20 @@ class Summary:
             terminalreporter.section(f"badbatch: {report.loader}", sep="=")
             terminalreporter.write(render(report, width=terminalreporter._tw.fullwidth, colour=terminalreporter.hasmarkup))
             terminalreporter.line("")
-        if self._door._own_failures:
-            terminalreporter.stats.setdefault("failed", []).extend(self._door._own_failures)
+        listed = self._listed(terminalreporter.config.get_verbosity())
+        if listed:
+            terminalreporter.stats.setdefault("failed", []).extend(listed)
+        if left_out := len(self._door._own_failures) - len(listed):
+            terminalreporter.line(f"{left_out} more failed items are told above with their cause; -v lists them all")
+
+    def _listed(self, verbosity: int) -> list[pytest.TestReport]:
+        """The failed items that pytest lists: all, or where they are many, one for each promise that is to be fixed first."""
+        failures = self._door._own_failures
+        if verbosity > 0 or len(failures) <= MOST_FIRST:
+            return failures
+        wanted = {
+            (report.loader, first.worst.verdict.trial, first.worst.verdict.check)
+            for report in self._door.reports()
+            for first in digest(report).first[:MOST_FIRST]
+        }
+        return [report for report in failures if _place(report) in wanted]

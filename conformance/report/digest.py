@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...harness.contract.job import Contract
 from ..judging.verdict import Mark, Verdict
+from .broken import Broken, First, broken_promises, fix_first
 from .model import Report
 from .places import Column, column_of, in_words
 
@@ -35,21 +35,6 @@ class Promises:
 
 
 @dataclasses.dataclass(frozen=True)
-class Broken:
-    """One broken promise, told once for all the trials that broke it in the same way."""
-
-    verdict: Verdict
-    """The first of them, in the simplest topology; one that fails each time where there is one."""
-    follows: tuple[str, ...]
-    """Checks whose failures in these trials are consequences of this one."""
-    trials: int
-    also: tuple[str, ...]
-    """Where it failed every time, as ``first-bad, last-bad (everywhere)``; empty where that is the one trial told."""
-    sometimes: tuple[str, ...]
-    """Where it failed in some of the runs, with the rate; empty where that is the one trial told."""
-
-
-@dataclasses.dataclass(frozen=True)
 class Reason:
     """Verdicts that share one reason."""
 
@@ -71,6 +56,8 @@ class Digest:
     rows: tuple[tuple[str, tuple[str, ...]], ...]
     """For each scenario the kind of each cell: a key of :data:`SIGNS`; empty where nothing was run."""
     broken: tuple[Broken, ...]
+    first: tuple[First, ...]
+    """The distinct promises broken, those that lose the most samples first."""
     flaky: tuple[Reason, ...]
     """All verdicts that were not the same in each run, also those that are no failure."""
     known: tuple[Reason, ...]
@@ -91,13 +78,14 @@ def digest(report: Report) -> Digest:
     for (scenario, column), kind in cells.items():
         if kind != "n/a":
             ran[scenario].add(column)
-    broken = _broken(verdicts, ran)
+    broken = broken_promises(report, ran)
     return Digest(
         report=report,
         promises=_promises(report.contracts),
         columns=columns,
         rows=tuple((name, tuple(cells.get((name, column), "") for column in columns)) for name in scenarios),
         broken=broken,
+        first=fix_first(broken),
         flaky=_flaky(verdicts, ran),
         known=_known(verdicts, ran),
         inconclusive=_inconclusive(verdicts, ran),
@@ -142,63 +130,6 @@ def _promises(contracts: Mapping[str, Contract]) -> tuple[Promises, ...]:
             (inferred if field.name in contract.inferred else declared).append(f"{field.name}={text}")
         by_words[tuple(declared), tuple(inferred)].append(source)
     return tuple(Promises(tuple(sources), *words) for words, sources in by_words.items())
-
-
-def _broken(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple[Broken, ...]:
-    by_trial: dict[str, dict[str, Verdict]] = collections.defaultdict(dict)
-    for verdict in verdicts:
-        if verdict.mark is Mark.FAIL:
-            by_trial[verdict.trial][verdict.check] = verdict
-    groups: dict[tuple[str, str], list[Verdict]] = collections.defaultdict(list)
-    follows: dict[tuple[str, str], dict[str, None]] = collections.defaultdict(dict)
-    for failed in by_trial.values():
-        for verdict in failed.values():
-            root = _root(verdict, failed)
-            if root is verdict:
-                groups[_defect(verdict)].append(verdict)
-            else:
-                follows[_defect(root)][verdict.check] = None
-    found = [_told_once(members, tuple(sorted(follows[defect])), ran) for defect, members in groups.items()]
-    # The most widespread first, and the flaky ones last; what is equal stays in the order of the run.
-    return tuple(sorted(found, key=lambda group: (group.verdict.flaky is not None, -group.trials)))
-
-
-def _told_once(members: Sequence[Verdict], follows: tuple[str, ...], ran: Mapping[str, set[Column]]) -> Broken:
-    always = [verdict for verdict in members if verdict.flaky is None]
-    flaky = [verdict for verdict in members if verdict.flaky is not None]
-    first = (always or flaky)[0]
-    also = in_words([(v.scenario, column_of(v)) for v in always], ran) if len(always) > 1 else ()
-    sometimes: tuple[str, ...] = ()
-    if flaky and len(members) > 1:
-        times = sum(v.flaky[0] for v in flaky if v.flaky)
-        runs = sum(v.flaky[1] for v in flaky if v.flaky)
-        sometimes = (*in_words([(v.scenario, column_of(v)) for v in flaky], ran), f"in {times} of {runs} runs")
-    return Broken(first, follows, len(members), also, sometimes)
-
-
-def _root(verdict: Verdict, failed: Mapping[str, Verdict]) -> Verdict:
-    """The failure that explains this one; itself where the cause did not fail, is known, or is explained by it in turn."""
-    root, seen = verdict, {verdict.check}
-    while root.cause in failed:
-        root = failed[root.cause]
-        if root.check in seen:
-            return verdict
-        seen.add(root.check)
-    return root
-
-
-def _defect(verdict: Verdict) -> tuple[str, str]:
-    """What two failures share that are the same defect: the check, and the diagnosis or, without one, what happened.
-
-    Numbers, and which worker or rank it was, differ from scenario to scenario and play no part.
-    """
-    if verdict.diagnosis is not None:
-        return verdict.check, verdict.diagnosis.id
-    text = f"{verdict.promised}: {verdict.happened}".partition(" (and ")[0]
-    text = re.sub(r"\d+(\.\d+)?((, |-)\d+)*", "#", text)
-    text = re.sub(r"(, rank #| of rank #)", "", text)
-    text = re.sub(r"worker #|the reading process", "it", text)
-    return verdict.check, re.sub(r"# (\w+?)(es|s)?\b", r"# \1", text)
 
 
 def _known(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple[Reason, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..checks import registry
 from ..checks.base import count, spans
+from .broken import MOST_FIRST
 from .digest import SIGNS, Digest, digest, kind_of
 from .model import Report
 from .terminal import printable
@@ -30,7 +31,7 @@ def page(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(printable=printable, spans=spans)
-    environment.globals.update(SIGNS=SIGNS, count=count, kind_of=kind_of, checks=registry(), grouped=_grouped)
+    environment.globals.update(SIGNS=SIGNS, MOST_FIRST=MOST_FIRST, count=count, kind_of=kind_of, checks=registry(), grouped=_grouped)
     text: str = environment.get_template(template).render(**values)
     return text
 

@@ -44,6 +44,11 @@ class TrialResult:
         """(scenario, source, topology): what verdicts and trials are joined by."""
         return self.spec.scenario, self.spec.source, self.spec.topology
 
+    @property
+    def missing(self) -> int:
+        """Good samples that must arrive in the first epoch, and did not."""
+        return max(0, self.arrivals_expected - self.delivered)
+
     def to_json(self) -> dict[str, Any]:
         """The trial's entry in the JSON report; its verdicts stand in a list of their own."""
         return {

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from ..checks.base import count, spans
 from ..judging.verdict import Mark, Verdict
-from .digest import SIGNS, Broken, Digest, Reason, digest, kind_of, worst
+from .broken import MOST_FIRST, Broken
+from .digest import SIGNS, Digest, Reason, digest, kind_of, worst
 from .model import Report
 from .places import Column
 
@@ -52,7 +53,7 @@ def render_failure(verdict: Verdict, *, follows: Sequence[str] = (), width: int 
     Args:
         follows: checks whose failures in the same trial are consequences of this one.
     """
-    return to_string(_failure(Broken(verdict, tuple(follows), 1, (), ()), max(width, _NARROWEST)), colour)
+    return to_string(_failure(Broken(verdict, tuple(follows), 1, 0, (), ()), max(width, _NARROWEST)), colour)
 
 
 def to_string(lines: Sequence[Text] | Iterator[Text], colour: bool) -> str:
@@ -161,8 +162,26 @@ def findings(found: Digest, width: int) -> Iterator[Text]:
         yield from heading("Not applicable")
         for reason in found.not_applicable:
             yield from _one_reason("n/a", "", reason, width)
+    yield from _fix_first(found, width)
     yield Text("")
     yield _last_line(found)
+
+
+def _fix_first(found: Digest, width: int) -> Iterator[Text]:
+    """The distinct promises broken, at most ten; where there is one, the failure above says it all."""
+    if len(found.first) < 2:
+        return
+    yield from heading("Fix these first")
+    for number, first in enumerate(found.first[:MOST_FIRST], 1):
+        verdict = first.worst.verdict
+        yield Text.assemble(f"  {number:2}  ", (verdict.check, "bold"), f"   {first.extent}")
+        cause = textwrap.shorten(printable(first.cause), 2 * (width - 10), placeholder=" …")  # its failure tells it whole
+        for line in textwrap.wrap(cause, width - 6, break_long_words=False, break_on_hyphens=False):
+            yield Text(f"      {line}")
+        if verdict.replay:
+            yield Text(f"      {verdict.replay}", "dim")  # a command is copied: it stays one line
+    if len(found.first) > MOST_FIRST:
+        yield Text(f"      and {count(len(found.first) - MOST_FIRST, 'more promise')} broken, told above")
 
 
 def about(found: Digest, width: int) -> Iterator[Text]:

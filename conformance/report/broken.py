@@ -1,0 +1,146 @@
+"""Broken promises: failures that are the same defect are one, and what is to be fixed first."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+
+from ..checks.base import count
+from ..judging.verdict import CUT_SHORT_BY, Mark, Verdict
+from .model import Report
+from .places import Column, column_of, in_words
+
+_CUT = ("stalled", "out of time")
+
+MOST_FIRST = 10
+"""Broken promises that "Fix these first" lists at most."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Broken:
+    """One broken promise, told once for all the trials that broke it in the same way."""
+
+    verdict: Verdict
+    """The first of them, in the simplest topology; one that fails each time where there is one."""
+    follows: tuple[str, ...]
+    """Checks whose failures in these trials are consequences of this one."""
+    trials: int
+    lost: int
+    """Samples that did not arrive in the trial that lost the most, by this failure and its consequences."""
+    also: tuple[str, ...]
+    """Where it failed every time, as ``first-bad, last-bad (everywhere)``; empty where that is the one trial told."""
+    sometimes: tuple[str, ...]
+    """Where it failed in some of the runs, with the rate; empty where that is the one trial told."""
+
+
+@dataclasses.dataclass(frozen=True)
+class First:
+    """One promise that is to be fixed, with all the defects that break it."""
+
+    worst: Broken
+    """The defect that loses the most samples."""
+    lost: int
+    """Samples that did not arrive in the trial that lost the most."""
+    trials: int
+    others: tuple[str, ...]
+    """The diagnoses of the other defects that break the same promise; ``another cause`` where there is none."""
+
+    @property
+    def extent(self) -> str:
+        """``12 samples lost, in 4 trials``; of the trial that lost the most, where there are several."""
+        up_to = "up to " if self.trials > 1 else ""
+        lost = f"{up_to}{count(self.lost, 'sample')} lost, " if self.lost else ""
+        flaky = ", flaky" if self.worst.verdict.flaky is not None else ""
+        return f"{lost}in {count(self.trials, 'trial')}{flaky}"
+
+    @property
+    def cause(self) -> str:
+        """What happened or, where it is known, the likely cause; and which others there are."""
+        verdict = self.worst.verdict
+        said = f"{verdict.diagnosis.text} [{verdict.diagnosis.id}]" if verdict.diagnosis else verdict.happened
+        return f"{said}; also: {', '.join(self.others)}" if self.others else said
+
+
+def fix_first(broken: Sequence[Broken]) -> tuple[First, ...]:
+    """The distinct promises broken, those that lose the most samples first; what is equal stays in its order."""
+    by_check: dict[str, list[Broken]] = collections.defaultdict(list)
+    for group in broken:
+        by_check[group.verdict.check].append(group)
+    found = []
+    for groups in by_check.values():
+        worst = max(groups, key=lambda group: (group.lost, group.trials))
+        others = [g.verdict.diagnosis.id if g.verdict.diagnosis else "another cause" for g in groups if g is not worst]
+        found.append(First(worst, worst.lost, sum(group.trials for group in groups), tuple(dict.fromkeys(others))))
+    return tuple(sorted(found, key=lambda first: (-first.lost, -first.trials)))
+
+
+def broken_promises(report: Report, ran: Mapping[str, set[Column]]) -> tuple[Broken, ...]:
+    """Every defect that the failures of a report show, the most widespread first.
+
+    Args:
+        ran: the columns in which each scenario was run.
+    """
+    by_trial: dict[str, dict[str, Verdict]] = collections.defaultdict(dict)
+    for verdict in report.verdicts:
+        if verdict.mark is Mark.FAIL:
+            by_trial[verdict.trial][verdict.check] = verdict
+    groups: dict[tuple[str, str], list[Verdict]] = collections.defaultdict(list)
+    follows: dict[tuple[str, str], dict[str, None]] = collections.defaultdict(dict)
+    lost: collections.Counter[tuple[str, str]] = collections.Counter()
+    missing = {trial.spec.id: trial.missing for trial in report.trials if trial.ended in _CUT}
+    for trial, failed in by_trial.items():
+        gone: dict[tuple[str, str], set[int]] = collections.defaultdict(set)
+        for verdict in failed.values():
+            root = _root(verdict, failed)
+            gone[_defect(root)].update(verdict.lost)
+            if root is verdict:
+                groups[_defect(verdict)].append(verdict)
+            else:
+                follows[_defect(root)][verdict.check] = None
+        for defect, samples in gone.items():
+            lost[defect] = max(lost[defect], len(samples), missing.get(trial, 0) if defect[0] in CUT_SHORT_BY else 0)
+    found = [
+        _told_once(members, tuple(sorted(follows[defect])), lost[defect], ran) for defect, members in groups.items()
+    ]
+    # The most widespread first, and the flaky ones last; what is equal stays in the order of the run.
+    return tuple(sorted(found, key=lambda group: (group.verdict.flaky is not None, -group.trials)))
+
+
+def _told_once(members: Sequence[Verdict], follows: tuple[str, ...], lost: int, ran: Mapping[str, set[Column]]) -> Broken:
+    always = [verdict for verdict in members if verdict.flaky is None]
+    flaky = [verdict for verdict in members if verdict.flaky is not None]
+    first = (always or flaky)[0]
+    also = in_words([(v.scenario, column_of(v)) for v in always], ran) if len(always) > 1 else ()
+    sometimes: tuple[str, ...] = ()
+    if flaky and len(members) > 1:
+        times = sum(v.flaky[0] for v in flaky if v.flaky)
+        runs = sum(v.flaky[1] for v in flaky if v.flaky)
+        sometimes = (*in_words([(v.scenario, column_of(v)) for v in flaky], ran), f"in {times} of {runs} runs")
+    return Broken(first, follows, len(members), lost, also, sometimes)
+
+
+def _root(verdict: Verdict, failed: Mapping[str, Verdict]) -> Verdict:
+    """The failure that explains this one; itself where the cause did not fail, is known, or is explained by it in turn."""
+    root, seen = verdict, {verdict.check}
+    while root.cause in failed:
+        root = failed[root.cause]
+        if root.check in seen:
+            return verdict
+        seen.add(root.check)
+    return root
+
+
+def _defect(verdict: Verdict) -> tuple[str, str]:
+    """What two failures share that are the same defect: the check, and the diagnosis or, without one, what happened.
+
+    Numbers, and which worker or rank it was, differ from scenario to scenario and play no part.
+    """
+    if verdict.diagnosis is not None:
+        return verdict.check, verdict.diagnosis.id
+    text = f"{verdict.promised}: {verdict.happened}".partition(" (and ")[0]
+    text = re.sub(r"\d+(\.\d+)?((, |-)\d+)*", "#", text)
+    text = re.sub(r"(, rank #| of rank #)", "", text)
+    text = re.sub(r"worker #|the reading process", "it", text)
+    return verdict.check, re.sub(r"# (\w+?)(es|s)?\b", r"# \1", text)
