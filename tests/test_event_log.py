@@ -358,6 +358,26 @@ def test_an_error_is_told_with_its_family_and_its_way(tmp_path: Path) -> None:
     assert "os.open(tmp_path" in text["traceback"]
 
 
+def test_an_error_is_recorded_with_its_causes(tmp_path: Path) -> None:
+    """The errors behind an error are kept, as a traceback shows them: ``from error``, and what was being handled."""
+    recorder = Recorder(described(tmp_path))
+    error = RuntimeError("worker 1 failed")
+    error.__cause__ = ValueError("a.jpg cannot be read")
+    error.__cause__.__context__ = KeyError("a.jpg")
+    number = recorder.error(error)
+    hidden = RuntimeError("worker 1 failed")
+    hidden.__context__, hidden.__suppress_context__ = ValueError("a.jpg"), True
+    bare = recorder.error(hidden)
+    recorder(Kind.RAISED, aux=number)
+    recorder(Kind.RAISED, aux=bare)
+    recorder.close()
+    history = History.load(tmp_path)
+    first, second = history.of(Kind.RAISED)
+    assert [("builtins.ValueError", "a.jpg cannot be read"), ("builtins.KeyError", "'a.jpg'")] == history.causes(first)
+    assert "worker 1 failed\na.jpg cannot be read\n'a.jpg'" == history.chain(first)
+    assert [] == history.causes(second)
+
+
 def test_the_record_keeps_out_of_the_way(tmp_path: Path) -> None:
     """Its descriptors are high, and not inherited by programs that the loader starts."""
     recorder = Recorder(described(tmp_path))

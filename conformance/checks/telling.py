@@ -1,20 +1,18 @@
-"""Checks on what the loader tells: skips counted, errors raised as promised, and errors that say what happened."""
+"""Checks on how damage is reported: skips are counted, and damage is treated as promised."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from ...harness.contract.job import Contract
-from ...harness.faults import Effect
 from ...harness.trial.event_log import Kind, Where
-from ...harness.trial.history import Events, History
+from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ..judging.expectation import Expectation, Owed
 from ..judging.ledger import Epoch, Fate, Ledger
-from .base import Violation, check, count, spans, with_effects
+from .base import Violation, check, count, spans
 
 _RAISING = "the loader promises to raise: it has no skips to count"
 
@@ -194,105 +192,3 @@ def _mark(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Vio
 
 
 _POLICY = {"raise": _raise, "skip": _skip, "substitute": _substitute, "mark": _mark}
-
-
-def _raises(contract: Contract, spec: TrialSpec) -> str | None:
-    return None if contract.on_damage == "raise" else "the loader does not promise to raise"
-
-
-def _surfaced(history: History) -> Events:
-    """The first error that reached each rank's consumer after a fault took hold there."""
-    first = []
-    for rank in range(history.spec.topology.ranks):
-        struck = history.of(Kind.FAULT, rank=rank)
-        raised = history.of(Kind.RAISED, rank=rank)
-        raised = raised[np.isin(raised["flags"], (Where.NEXT, Where.OUTSIDE, Where.ITER))]
-        if len(struck):
-            after = raised[raised["time"] >= struck[0]["time"]]
-            first.append(after[:1])
-        elif history.spec.stored is not None and not len(history.struck):
-            first.append(raised[:1])  # nobody was seen to open the file: opens by C libraries are not
-    found: Events = np.concatenate(first) if first else history.events[:0]
-    return found
-
-
-@check(
-    "error-names-sample",
-    title="The error names the sample or the worker",
-    why="An error that names neither leaves a search through millions of files.",
-    source="torch.utils.data, ExceptionWrapper: 'Caught … in DataLoader worker process N'",
-    exercised=with_effects(Effect.ERROR, Effect.CRASH),
-    needs=_raises,
-)
-def error_names_sample(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Or the file that holds it; or carries what the source said in its own message."""
-    source_said = [str(text["message"]) for text in _source_errors(history).values() if text["message"]]
-    suspects = history.struck if len(history.struck) else np.flatnonzero(expected.owed != Owed.GOOD)
-    stored = history.spec.stored
-    files = {stored.path_of(int(s)).rpartition("/")[2] for s in suspects} if stored is not None else set()
-    for event in _surfaced(history):
-        said = history.text(event)
-        numbers = {number.lstrip("0") or "0" for number in re.findall(r"\d+", said)}
-        names_sample = any(str(int(sample)) in numbers for sample in suspects) or any(file in said for file in files)
-        names_worker = re.search(r"(worker|pid|process)\W+(process |pid\(s\) )?\W*\d+", said, re.IGNORECASE)
-        if not (names_sample or names_worker or any(message in said for message in source_said)):
-            yield Violation(
-                "the error names the sample, or the worker",
-                f"it says only: {said.strip()[:160] or 'nothing'}",
-                witnesses=tuple(int(s) for s in suspects[:5]),
-            )
-
-
-def _source_errors(history: History) -> dict[int, dict[str, object]]:
-    """What the source itself raised, by sample."""
-    done = history.of(Kind.READ_DONE)
-    found: dict[int, dict[str, object]] = {}
-    for event in done[done["flags"] == 1]:
-        text = history.texts.get((int(event["pid"]), int(event["aux"])))
-        if text is not None:
-            found.setdefault(int(event["sample"]), dict(text))
-    return found
-
-
-def _raises_what_it_met(contract: Contract, spec: TrialSpec) -> str | None:
-    if spec.stored is not None:
-        return "on disk the error is the loader's own: nothing else was told what it was at first"
-    return _raises(contract, spec)
-
-
-@check(
-    "error-kept",
-    title="The error keeps its type and its message",
-    why="A handler written for OSError at 0 workers never runs when a worker turns it into RuntimeError.",
-    source="pytorch/pytorch issues on ExceptionWrapper.reraise: classes with other constructors come out as RuntimeError",
-    exercised=with_effects(Effect.ERROR),
-    needs=_raises_what_it_met,
-)
-def error_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """On the way out of a worker as without workers; a StopIteration cannot leave ``next()`` as an error (PEP 479)."""
-    sources = {
-        sample: text for sample, text in _source_errors(history).items() if text["type"] != "builtins.StopIteration"
-    }
-    if not sources:
-        return
-    types = {str(text["type"]) for text in sources.values()}
-    messages = [str(text["message"]) for text in sources.values()]
-    for event in _surfaced(history):
-        bases = history.texts.get((int(event["pid"]), int(event["aux"])), {}).get("bases", [])
-        said = history.text(event)
-        if not types & set(bases):
-            yield Violation(
-                f"the error is still a {' or '.join(sorted(_short(t) for t in types))}",
-                f"it came out as {_short(history.text(event, 'type'))}",
-            )
-        elif not any(message.strip("'\"") in said for message in messages):
-            yield Violation(
-                f"the error still says {messages[0][:80]!r}",
-                f"it says {said.strip()[:160]!r}",
-            )
-
-
-def _short(name: str) -> str:
-    return name.rpartition(".")[2]
-
-

@@ -207,18 +207,20 @@ class Recorder:
         if isinstance(error, str):
             return self.text(type="str", message=error[:4000])
         cls = type(error)
-        try:
-            message = str(error)
-        except BaseException as broken:  # a message that cannot be made is the loader's affair, not the record's end
-            message = f"<str() of it raised {type(broken).__name__}>"
+        message = _message(error)
         try:
             trace = "".join(traceback.format_exception(cls, error, error.__traceback__))
         except BaseException as broken:
             trace = f"<its traceback cannot be formatted: {type(broken).__name__}>"
         bases = [f"{base.__module__}.{base.__qualname__}" for base in cls.__mro__ if base is not object]
-        return self.text(
-            type=f"{cls.__module__}.{cls.__qualname__}", bases=bases, message=message[:4000], traceback=trace[-8000:]
-        )
+        fields: dict[str, Any] = {"type": f"{cls.__module__}.{cls.__qualname__}", "bases": bases, "message": message[:4000]}
+        causes = [
+            {"type": f"{type(cause).__module__}.{type(cause).__qualname__}", "message": _message(cause)[:1000]}
+            for cause in _causes(error)
+        ]
+        if causes:
+            fields["causes"] = causes
+        return self.text(**fields, traceback=trace[-8000:])
 
     def close(self) -> None:
         """Give the descriptors back; a later record opens them again."""
@@ -265,3 +267,25 @@ def open_high(path: str | Path, least: int) -> int:
 def _fit(number: int, bits: int) -> int:
     """The nearest signed integer of so many bits."""
     return max(-(1 << (bits - 1)), min(int(number), (1 << (bits - 1)) - 1))
+
+
+_CAUSES = 5  # errors behind an error: more say nothing new
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The errors behind an error, as a traceback shows them: the explicit cause, or else what was being handled."""
+    found: list[BaseException] = []
+    now: BaseException | None = error
+    while now is not None and len(found) <= _CAUSES:
+        found.append(now)
+        now = now.__cause__ or (None if now.__suppress_context__ else now.__context__)
+        if any(now is one for one in found):
+            break
+    return found[1:]
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as broken:  # a message that cannot be made is the loader's affair, not the record's end
+        return f"<str() of it raised {type(broken).__name__}>"

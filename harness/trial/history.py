@@ -120,6 +120,15 @@ class History:
         """What was said at an event that carries a text."""
         return str(self.texts.get((int(event["pid"]), int(event["aux"])), {}).get(field, ""))
 
+    def causes(self, event: Any) -> list[tuple[str, str]]:
+        """The errors behind an error (``__cause__`` or ``__context__``), the nearest first: (type, message)."""
+        found = self.texts.get((int(event["pid"]), int(event["aux"])), {}).get("causes", ())
+        return [(str(cause["type"]), str(cause["message"])) for cause in found]
+
+    def chain(self, event: Any) -> str:
+        """The message of an error and of those behind it, as a traceback shows them; one a line."""
+        return "\n".join([self.text(event), *(message for _, message in self.causes(event))])
+
     @functools.cached_property
     def struck(self) -> npt.NDArray[np.int64]:
         """The samples whose fault took hold, each once, in order of their ids."""

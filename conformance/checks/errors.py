@@ -1,0 +1,149 @@
+"""Checks on what an error says: it names the sample, and keeps its type and its message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from ...harness.contract.job import Contract
+from ...harness.faults import Effect
+from ...harness.trial.event_log import Kind, Where
+from ...harness.trial.history import Events, History
+from ...harness.trial.spec import TrialSpec
+from ..judging.expectation import Expectation, Owed
+from ..judging.ledger import Ledger
+from .base import Violation, check, with_effects
+
+_NOT_A_SAMPLE = re.compile(
+    r"\b(worker|process|pid|rank|thread|batch|step|epoch|line|column|char|byte|position|offset|errno|code|signal)(s|\(s\))?"
+    r"( process| number| id)?[\W_]*\d+",
+    re.IGNORECASE,
+)
+"""Numbers in a message that are no sample's: a worker, a process, or a line of source code in a traceback."""
+_NAMES_WORKER = re.compile(r"(worker|pid|process)\W+(process |pid\(s\) )?\W*\d+", re.IGNORECASE)
+
+
+def _raises(contract: Contract, spec: TrialSpec) -> str | None:
+    return None if contract.on_damage == "raise" else "the loader does not promise to raise"
+
+
+def _surfaced(history: History) -> Events:
+    """The first error that reached each rank's consumer after a fault took hold there."""
+    first = []
+    for rank in range(history.spec.topology.ranks):
+        struck = history.of(Kind.FAULT, rank=rank)
+        raised = history.of(Kind.RAISED, rank=rank)
+        raised = raised[np.isin(raised["flags"], (Where.NEXT, Where.OUTSIDE, Where.ITER))]
+        if len(struck):
+            after = raised[raised["time"] >= struck[0]["time"]]
+            first.append(after[:1])
+        elif history.spec.stored is not None and not len(history.struck):
+            first.append(raised[:1])  # nobody was seen to open the file: opens by C libraries are not
+    found: Events = np.concatenate(first) if first else history.events[:0]
+    return found
+
+
+@check(
+    "error-names-sample",
+    title="The error names the sample",
+    why="Users search for a file name, a key or an id. An error without one leaves a search through millions of files.",
+    source="torch.utils.data, ExceptionWrapper: the error of a worker carries the message that the data set raised",
+    exercised=with_effects(Effect.ERROR, Effect.CRASH),
+    needs=_raises,
+)
+def error_names_sample(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """By id, by key or by the file that holds it, or with the source's own message; of a dead worker its number is enough."""
+    source_said = [str(text["message"]) for text in _source_errors(history).values() if text["message"]]
+    for event in _surfaced(history):
+        suspects = _suspects(history, expected, event)
+        said = history.chain(event)
+        names_worker = np.any(expected.lethal[suspects]) and _NAMES_WORKER.search(said)
+        if not (_names(said, history.spec, suspects) or names_worker or any(message in said for message in source_said)):
+            what = "the sample or the worker" if np.any(expected.lethal[suspects]) else "the sample, by file, key or id"
+            yield Violation(
+                f"the error names {what}",
+                f"it says only: {history.text(event).strip()[:160] or 'nothing'}",
+                witnesses=tuple(int(s) for s in suspects[:5]),
+            )
+
+
+def _suspects(history: History, expected: Expectation, event: np.void) -> npt.NDArray[np.int64]:
+    """The samples that an error may be about: those that had their fault on its rank before it.
+
+    On disk all that are damaged besides: opens by C libraries are not seen.
+    """
+    struck = history.of(Kind.FAULT, rank=int(event["rank"]))
+    found = struck["sample"][struck["time"] <= event["time"]]
+    found = found[(found >= 0) & (found < len(expected.owed))]
+    if history.spec.stored is not None:
+        found = np.concatenate([found, np.flatnonzero(expected.owed != Owed.GOOD)])
+    return np.unique(found).astype(np.int64)
+
+
+def _names(said: str, spec: TrialSpec, suspects: npt.NDArray[np.int64]) -> bool:
+    """Whether a message names one of these samples: its id or key, or the file that holds it."""
+    numbers = {number.lstrip("0") or "0" for number in re.findall(r"\d+", _NOT_A_SAMPLE.sub(" ", said))}
+    if any(str(int(sample)) in numbers for sample in suspects):
+        return True
+    if spec.stored is None:
+        return False
+    files = {spec.stored.path_of(int(sample)).rpartition("/")[2] for sample in suspects} - {""}
+    return any(file in said or repr(file)[1:-1] in said for file in files)
+
+
+def _source_errors(history: History) -> dict[int, dict[str, object]]:
+    """What the source itself raised, by sample."""
+    done = history.of(Kind.READ_DONE)
+    found: dict[int, dict[str, object]] = {}
+    for event in done[done["flags"] == 1]:
+        text = history.texts.get((int(event["pid"]), int(event["aux"])))
+        if text is not None:
+            found.setdefault(int(event["sample"]), dict(text))
+    return found
+
+
+def _raises_what_it_met(contract: Contract, spec: TrialSpec) -> str | None:
+    if spec.stored is not None:
+        return "on disk the error is the loader's own: nothing else was told what it was at first"
+    return _raises(contract, spec)
+
+
+@check(
+    "error-kept",
+    title="The error keeps its type and its message",
+    why="A handler written for OSError at 0 workers never runs when a worker turns it into RuntimeError.",
+    source="pytorch/pytorch issues on ExceptionWrapper.reraise: classes with other constructors come out as RuntimeError",
+    exercised=with_effects(Effect.ERROR),
+    needs=_raises_what_it_met,
+)
+def error_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """On the way out of a worker as without workers; a StopIteration cannot leave ``next()`` as an error (PEP 479)."""
+    sources = {
+        sample: text for sample, text in _source_errors(history).items() if text["type"] != "builtins.StopIteration"
+    }
+    if not sources:
+        return
+    types = {str(text["type"]) for text in sources.values()}
+    messages = [str(text["message"]) for text in sources.values()]
+    for event in _surfaced(history):
+        bases = history.texts.get((int(event["pid"]), int(event["aux"])), {}).get("bases", [])
+        said = history.text(event)
+        if not types & set(bases):
+            yield Violation(
+                f"the error is still a {' or '.join(sorted(_short(t) for t in types))}",
+                f"it came out as {_short(history.text(event, 'type'))}",
+            )
+        elif not any(message.strip("'\"") in said for message in messages):
+            yield Violation(
+                f"the error still says {messages[0][:80]!r}",
+                f"it says {said.strip()[:160]!r}",
+            )
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
