@@ -264,6 +264,35 @@ def test_a_drop_in_with_workers_gets_the_timeout_and_the_start_method() -> None:
     assert "spawn" == options["multiprocessing_context"]
 
 
+def test_a_drop_in_is_asked_for_persistent_workers_where_its_signature_names_them() -> None:
+    """The signature, or else the declaration, says whether a class honours them; a factory has to declare it."""
+
+    class Named:
+        def __init__(self, dataset: Any, batch_size: int = 1, num_workers: int = 0, persistent_workers: bool = False) -> None:
+            self.persistent_workers = persistent_workers
+
+        def __iter__(self) -> Any:
+            return iter(())
+
+    class Unnamed:
+        def __init__(self, dataset: Any, **options: Any) -> None:
+            self.options = options
+
+    @loader(persistent_workers=False)
+    class Declined(Named):
+        pass
+
+    named = describe("named", Named)
+    assert named.contract("map").persistent_workers is True
+    assert build(named, job(num_workers=2, persistent_workers=True)).loader.persistent_workers is True
+    assert build(named, job(num_workers=2)).loader.persistent_workers is False
+    assert describe("unnamed", Unnamed).contract("map").persistent_workers is None
+    assert describe("declined", Declined).contract("map").persistent_workers is False
+    assert describe("factory", lambda job: job).contract("map").persistent_workers is None
+    _, options, _ = called(job(num_workers=2))
+    assert "persistent_workers" not in options
+
+
 def test_a_shuffled_drop_in_is_shuffled_by_the_seed() -> None:
     """The order comes from a generator of the job's seed, the same each time."""
     orders = []
@@ -314,8 +343,9 @@ def test_torch_s_own_loader_is_called_whole() -> None:
 @pytest.mark.parametrize(
     ("call", "source", "contract"),
     [
-        (DataLoader, "map", Contract(sources=("map", "sharded_stream"), tail="pad")),
-        (DataLoader, "sharded_stream", Contract(sources=("map", "sharded_stream"), tail="exact", uneven_ranks=True)),
+        (DataLoader, "map", Contract(sources=("map", "sharded_stream"), tail="pad", persistent_workers=True)),
+        (DataLoader, "sharded_stream",
+         Contract(sources=("map", "sharded_stream"), tail="exact", uneven_ranks=True, persistent_workers=True)),
         (loader(on_damage="mark")(lambda job: []), "map", Contract(on_damage="mark")),
         (loader(tail="drop", sources="map")(lambda dataset: []), "map", Contract(tail="drop", sources=("map",))),
         (lambda job: [], "stream", Contract()),

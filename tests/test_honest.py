@@ -39,6 +39,11 @@ _QUICK = [
     if loader != FAULTLESS[0]
     for spec in trials.questions(loader, QUICK, (Topology(0, 1), Topology(2, 2)))
 ]
+_QUICK += [
+    spec
+    for loader in HONEST
+    for spec in trials.questions(loader, ("three-epochs", "early-break"), (Topology(2, 1, persistent=True),))
+]
 _HARD = [spec for loader in FAULTLESS[1:] for spec in trials.questions(loader, HARD, (Topology(2, 2),))]
 _AFRESH = [
     trials.question(FAULTLESS[0], "killed", Topology(2, 1, "spawn"), deadline_s=90.0),

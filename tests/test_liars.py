@@ -23,7 +23,7 @@ def _question(loader: str, liar: Liar, source: str) -> TrialSpec:
     return trials.question(
         loader,
         liar.scenario,
-        Topology(liar.workers, liar.ranks),
+        Topology(liar.workers, liar.ranks, persistent=liar.persistent),
         source,
         timeout_s=liar.timeout_s,
         deadline_s=liar.deadline_s if loader == liar.loader else 30.0,
@@ -48,7 +48,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[TrialSpec, trials.J
 
 
 def _named(liar: Liar) -> str:
-    return f"{liar.attr.partition(':')[2]}-{liar.scenario}-w{liar.workers}-r{liar.ranks}"
+    return f"{liar.attr.partition(':')[2]}-{liar.scenario}-w{liar.workers}-r{liar.ranks}" + "-persistent" * liar.persistent
 
 
 def test_every_check_has_a_liar() -> None:

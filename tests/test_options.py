@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 from badbatch.conformance import scenarios
-from badbatch.conformance.commands.options import BY_NAME, OPTIONS, START_METHODS, Options, documentation, to_options
+from badbatch.conformance.commands.options import (
+    BY_NAME,
+    OPTIONS,
+    PERSISTENT,
+    START_METHODS,
+    Options,
+    documentation,
+    to_options,
+)
 from badbatch.conformance.scenarios import topologies
 from badbatch.harness.errors import UserError
 
@@ -39,6 +47,7 @@ def test_names_follow_from_one() -> None:
 def test_copied_facts_agree() -> None:
     """What the table repeats, so as to import nothing heavy, is what the engine has."""
     assert START_METHODS == topologies.START_METHODS
+    assert PERSISTENT == topologies.PERSISTENT
     assert Options().workers == topologies.DEFAULT_WORKERS
     assert Options().ranks == topologies.DEFAULT_RANKS
 
@@ -69,6 +78,7 @@ def test_all_values() -> None:
             "timeout": "0.5",
             "deadline": "12",
             "start-method": "spawn,default,spawn",
+            "persistent-workers": "always",
             "isolation": "spawn",
             "jobs": "3",
             "seed": "11",
@@ -89,6 +99,7 @@ def test_all_values() -> None:
         timeout=0.5,
         deadline=12.0,
         start_methods=("spawn", None),
+        persistent_workers="always",
         isolation="spawn",
         jobs=3,
         seed=11,

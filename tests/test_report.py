@@ -83,7 +83,7 @@ def test_json_has_the_fields_of_schema_1() -> None:
     assert data["contract"]["inferred"] == ["after_error", "tail"]
     trial, told = data["trials"][1], data["verdicts"][1]
     assert {"id", "scenario", "topology", "seconds", "ended", "delivered", "raised", "skipped"} <= trial.keys()
-    assert trial["topology"] == {"workers": 2, "ranks": 1, "start_method": None}
+    assert trial["topology"] == {"workers": 2, "ranks": 1, "start_method": None, "persistent": False}
     needed = {
         "scenario",
         "topology",

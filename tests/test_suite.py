@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 from badbatch.conformance.commands.options import Options
@@ -45,6 +46,30 @@ def test_what_the_contract_allows_spoils_nothing() -> None:
     padded = history_of("r0:0,2 r0:4 r0:end r1:1,3 r1:0 r1:end", samples=5, batch=2, ranks=2, contract=PADS)
     assert not_clean(dropped) == ""
     assert not_clean(padded) == ""
+
+
+@pytest.mark.parametrize(
+    ("honours", "when", "expected"),
+    [
+        (True, "auto", {"three-epochs[workers=2,persistent]"}),
+        (None, "auto", set()),
+        (True, "never", set()),
+        (True, "always", {"clean[workers=2,persistent]", "clean[workers=2,ranks=2,persistent]",
+                          "three-epochs[workers=2,persistent]", "three-epochs[workers=2,ranks=2,persistent]"}),
+        (None, "always", {"clean[workers=2,persistent]", "clean[workers=2,ranks=2,persistent]",
+                          "three-epochs[workers=2,persistent]", "three-epochs[workers=2,ranks=2,persistent]"}),
+    ],
+)  # fmt: skip
+def test_where_persistent_workers_are_asked_for(honours: bool | None, when: Any, expected: set[str]) -> None:
+    """By default at one rank, where a later epoch could show them, and only of loaders that honour them; else n/a."""
+    options = Options(scenarios=("clean", "three-epochs"), persistent_workers=when)
+    contract = dataclasses.replace(PADS, persistent_workers=honours)
+    with Suite("nowhere:loader", options) as suite:
+        suite.lay_out(["map"], lambda source: contract)
+        persistent = {spec.id: spec for spec in suite.specs() if spec.topology.persistent}
+        assert set(persistent) == expected
+        not_run = {name for name, spec in persistent.items() if suite._states[name].result is not None}
+        assert not_run == (set() if honours else expected)
 
 
 def test_the_worst_of_several_runs_stands_with_its_rate() -> None:

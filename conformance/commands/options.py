@@ -15,6 +15,7 @@ from ...harness.errors import UserError
 Place = Literal["pytest", "command"]
 
 START_METHODS = ("fork", "spawn", "forkserver")
+PERSISTENT = ("auto", "always", "never")
 ISOLATIONS = ("auto", "fork", "spawn")
 _PLATFORM = "default"  # the word for the platform's own start method, None in Options
 
@@ -203,6 +204,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("deadline", "Seconds after which a trial is ended from outside.", "SECONDS", "30", "deadline", _seconds, _positive),
     Option("start-method", f"How workers are started: {', '.join(START_METHODS)}, or {_PLATFORM} (the platform's own); several "
            "with commas between them.", "METHOD,…", _PLATFORM, "start_methods", _words, _start_methods),
+    Option("persistent-workers", "Ask for workers that stay for the next epoch, of loaders that honour it: in scenarios with several "
+           "epochs at 1 rank (auto), always, or never.", "auto|always|never", "auto", "persistent_workers", str,
+           _one_of(PERSISTENT)),
     Option("isolation", "A trial runs in a fork of a zygote (fork), or in a fresh interpreter (spawn).",
            "auto|fork|spawn", "auto", "isolation", str, _one_of(ISOLATIONS)),
     Option("jobs", "Trials that run at once; without it as many as the processors bear.", "N", "", "jobs", _whole, _at_least(1)),
@@ -251,6 +255,8 @@ class Options:
     """Seconds: after them a trial is ended from outside."""
     start_methods: tuple[str | None, ...] = (None,)
     """None: the platform's own."""
+    persistent_workers: Literal["auto", "always", "never"] = "auto"
+    """When the workers of one epoch are asked to serve the next one too."""
     isolation: Literal["auto", "fork", "spawn"] = "auto"
     jobs: int | None = None
     """Trials at once; None: as many as the processors bear."""
@@ -286,6 +292,8 @@ def _contradictions(values: Mapping[str, Any]) -> list[tuple[tuple[str, ...], st
         found.append((("samples", "batch_size"), f"{text}: no batch would be left beside a damaged one"))
     if any(values["start_methods"]) and not any(values["workers"]):
         found.append((("workers", "start_methods"), "without workers no start method plays a part"))
+    if values["persistent_workers"] == "always" and not any(values["workers"]):
+        found.append((("workers", "persistent_workers"), "without workers there are none that could stay"))
     return found
 
 

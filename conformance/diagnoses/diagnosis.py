@@ -35,6 +35,7 @@ DIAGNOSES: tuple[Entry, ...] = (
     splitting.drop_last_per_worker,
     splitting.batched_per_worker,
     telling.substituted_silently,
+    ending.stale_batches_delivered,
     losing.batch_unpicklable,
     losing.batch_lost_with_the_news,
     losing.waits_for_dead_worker,

@@ -193,6 +193,30 @@ def exhausted_after_one_epoch(case: Case) -> str | None:
 
 
 @diagnosis(
+    "stale-batches-delivered",
+    cause="A later epoch begins with batches that were read ahead for the epoch before.",
+    fix="When a new epoch begins, throw away what the workers had read ahead, or tag each batch with its epoch.",
+    explains=("fresh-epoch",),
+)
+def stale_batches_delivered(case: Case) -> str | None:
+    later = case.epoch
+    begun = case.history.of(Kind.EPOCH, epoch=later.number)
+    reads = case.history.of(Kind.READ)
+    if later is case.ledger.first or not len(begun) or not len(reads):
+        return None
+    start = int(begun["time"].min())
+    since = reads[reads["time"] >= start]
+    arrived = case.arrived[np.argsort(case.arrived["time"], kind="stable")]
+    fresh = np.zeros(len(arrived), np.bool_)
+    for index, (sample, time) in enumerate(zip(arrived["sample"], arrived["time"], strict=True)):
+        fresh[index] = np.any((since["sample"] == sample) & (since["time"] <= time))
+    stale = int(np.count_nonzero(~fresh))
+    if not stale or stale == len(arrived) or fresh[:stale].any():  # a cache does not read again either
+        return None
+    return f"the first {count(stale, 'sample')} of epoch {later.number} had been read before it began"
+
+
+@diagnosis(
     "goes-on-where-it-was-left",
     cause="A later epoch goes on where the one before it was left.",
     fix="Make a new iterator in every __iter__, and drop what the old one had read ahead.",

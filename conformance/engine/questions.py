@@ -13,7 +13,7 @@ from .. import checks, scenarios
 from ..commands.options import Options
 from ..scenarios.base import Scenario
 from ..scenarios.disk import DiskScenario
-from ..scenarios.topologies import topologies
+from ..scenarios.topologies import asked, topologies
 from .corpora import Corpora
 
 CLEAN = "clean"
@@ -59,7 +59,8 @@ class Questions:
         Raises:
             UserError: a start method that does not exist here.
         """
-        return topologies(self.options.workers, self.options.ranks, self.options.start_methods)
+        options = self.options
+        return topologies(options.workers, options.ranks, options.start_methods, options.persistent_workers)
 
     def must_be_valid(self) -> None:
         """Refuse names that match nothing.
@@ -89,8 +90,10 @@ class Questions:
         for source, contract in contracts.items():
             for topology in self.topologies:
                 for name in scenarios.names(source):
-                    if name in self.scenarios:
-                        scenario = scenarios.find(name, source)
+                    if name not in self.scenarios:
+                        continue
+                    scenario = scenarios.find(name, source)
+                    if asked(topology, scenario, contract, self.options.persistent_workers):
                         yield self.trial(scenario, source, topology, contract), scenario
 
     def named(self, scenario: str, source: str, topology: Topology, contract: Contract) -> TrialSpec:

@@ -50,6 +50,8 @@ def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> st
         return f"the loader declares workers={contract.workers}"
     if contract.ranks is not None and topology.ranks not in contract.ranks:
         return f"the loader declares ranks={contract.ranks}"
+    if topology.persistent and not contract.persistent_workers:
+        return "the loader does not honour persistent_workers"
     if scenario.timed and not contract.timeout:
         return "the loader declares timeout=False"
     if topology.workers == 0 and scenario.needs_workers:

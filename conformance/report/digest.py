@@ -114,7 +114,7 @@ def _cells(verdicts: Iterable[Verdict]) -> dict[tuple[str, Column], str]:
     return {cell: worst(found) for cell, found in kinds.items()}
 
 
-_UNSAID = {"timeout": True, "uneven_ranks": False}  # what nearly every loader promises needs no words
+_UNSAID = {"timeout": True, "uneven_ranks": False, "persistent_workers": True}  # what nearly every loader promises needs no words
 
 
 def _promises(contracts: Mapping[str, Contract]) -> tuple[Promises, ...]:

@@ -80,4 +80,4 @@ def _topologies(shapes: Collection[Topology], ran: Collection[Topology]) -> str:
     for words, belongs in _GROUPS.items():
         if len(shapes) > 1 and set(shapes) == {topology for topology in ran if belongs(topology)}:
             return words
-    return "; ".join(str(t) for t in sorted(shapes, key=lambda t: (t.ranks, t.workers, t.start_method or "")))
+    return "; ".join(str(t) for t in sorted(shapes, key=lambda t: (t.ranks, t.workers, t.start_method or "", t.persistent)))

@@ -237,9 +237,13 @@ def legend(kinds: Iterable[str], width: int) -> Iterator[Text]:
     yield line
 
 
-def _words(column: Column) -> tuple[str, str, str]:
-    """What stands over a column, besides its source: workers, ranks, start method."""
-    return str(column.topology.workers), str(column.topology.ranks), column.topology.start_method or ""
+_HEADS = ("workers", "ranks", "start", "persistent")
+
+
+def _words(column: Column) -> tuple[str, str, str, str]:
+    """What stands over a column, besides its source: the words for :data:`_HEADS`."""
+    topology = column.topology
+    return str(topology.workers), str(topology.ranks), topology.start_method or "", "yes" if topology.persistent else ""
 
 
 def _blocks(columns: Sequence[Column], room: int, cell: int) -> Iterator[list[int]]:
@@ -277,10 +281,10 @@ def _gaps(columns: Sequence[Column], cell: int) -> list[int]:
 
 
 def _head(columns: Sequence[Column], label: int, cell: int, with_source: bool) -> Iterator[Text]:
-    """What the columns stand for, one line for each of source, workers, ranks and start method."""
+    """What the columns stand for, one line for the source and for each of :data:`_HEADS`."""
     if with_source:
         yield Text(_source_line(columns, label, cell), "dim")
-    for name, words in zip(("workers", "ranks", "start"), zip(*map(_words, columns), strict=True), strict=True):
+    for name, words in zip(_HEADS, zip(*map(_words, columns), strict=True), strict=True):
         if name == "workers" or any(word not in ("1", "") for word in words):
             yield _row(name, [(word, "dim") for word in words], columns, label, cell, "dim")
 

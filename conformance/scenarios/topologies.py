@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...harness.contract.job import Contract
 from ...harness.errors import UserError
 from ...harness.trial.spec import Topology
+from .base import Scenario
 
 DEFAULT_WORKERS = (0, 2)
 DEFAULT_RANKS = (1, 2)
 START_METHODS = ("fork", "spawn", "forkserver")
+PERSISTENT = ("auto", "always", "never")
+"""When persistent workers are asked for: at one rank in scenarios with a later epoch and of loaders that honour them
+(auto), everywhere (always), nowhere (never)."""
 
 
 def topologies(
     workers: Sequence[int] = DEFAULT_WORKERS,
     ranks: Sequence[int] = DEFAULT_RANKS,
     start_methods: Sequence[str | None] = (None,),
+    persistent: str = "never",
 ) -> list[Topology]:
-    """Workers × ranks × start methods, the simplest first; without workers the start method plays no part.
+    """Workers × ranks × start methods × persistence, the simplest first; without workers the last two play no part.
+
+    Args:
+        persistent: one of :data:`PERSISTENT`.
 
     Raises:
         UserError: a number or a start method that cannot be.
@@ -36,4 +45,13 @@ def topologies(
         for number in sorted(set(workers)):
             for method in dict.fromkeys(start_methods) if number else (None,):
                 found.append(Topology(number, world_size, method))
+                if number and (persistent == "always" or (persistent == "auto" and world_size == 1)):
+                    found.append(Topology(number, world_size, method, persistent=True))
     return found
+
+
+def asked(topology: Topology, scenario: Scenario, contract: Contract, persistent: str) -> bool:
+    """Whether a scenario is asked in one of the topologies: persistent workers matter only from the second epoch on."""
+    if not topology.persistent or persistent == "always":
+        return True
+    return bool(contract.persistent_workers) and scenario.settings.get("epochs", 1) > 1

@@ -35,6 +35,8 @@ class Target:
         base = declared(self.call)
         if base.sources is None:
             base = dataclasses.replace(base, sources=("map", "sharded_stream"))
+        if base.persistent_workers is None and _names(self.call, "persistent_workers"):
+            base = dataclasses.replace(base, persistent_workers=True)
         if source == "map" and base.tail is None:
             return dataclasses.replace(base, tail="pad")  # it is given a DistributedSampler, which pads
         if source == "sharded_stream":  # the source splits itself by stride: the loader owes nothing for the remainder
@@ -136,6 +138,8 @@ def _drop_in(target: Target, job: Job) -> Built:
         options["timeout"] = job.timeout
         if job.start_method is not None:
             options["multiprocessing_context"] = job.start_method
+        if job.persistent_workers:
+            options["persistent_workers"] = True
     if job.source == "map":
         assert job.dataset is not None
         if job.world_size > 1:
@@ -160,6 +164,11 @@ def _drop_in(target: Target, job: Job) -> Built:
     if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
         raise LoaderError(f"{target.name} made a {type(loader).__name__}, which cannot be iterated")
     return Built(loader, set_epoch or getattr(loader, "set_epoch", None))
+
+
+def _names(call: Callable[..., Any], parameter: str) -> bool:
+    """Whether a signature has a parameter of that name."""
+    return any(found.name == parameter for found in _parameters(call) or ())
 
 
 def _parameters(call: Callable[..., Any]) -> tuple[inspect.Parameter, ...] | None:

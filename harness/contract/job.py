@@ -64,6 +64,8 @@ class Job:
     decode: Callable[[bytes], Any] | None = None
     """For sources on disk: from the bytes of a picture's file to a PIL picture, for pipelines that take a decoder;
     picklable. On some files of some scenarios it crashes, as a native decoder does."""
+    persistent_workers: bool = False
+    """Whether the workers of one epoch are to serve the next one too; only where the loader says that it honours it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +88,9 @@ class Contract:
     """Whether the loader honours ``job.timeout`` when it has workers."""
     uneven_ranks: bool = False
     """Whether ranks may make different numbers of steps."""
+    persistent_workers: bool | None = None
+    """Whether the loader honours ``job.persistent_workers``. None: a drop-in class does where its signature names the
+    parameter; a factory does not."""
     blast_radius: Literal["sample", "batch", "shard", "file"] | None = None
     """How much a fault on disk may cost beyond its own sample."""
     inferred: tuple[str, ...] = ()
@@ -108,7 +113,7 @@ class Contract:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DECLARABLE = {field.name for field in dataclasses.fields(Contract)} - {"inferred"}
-_FLAGS = ("timeout", "uneven_ranks")
+_FLAGS = ("timeout", "uneven_ranks", "persistent_workers")
 _SETS: dict[str, int | None] = {"sources": None, "workers": 0, "ranks": 1}  # and the least number that makes sense
 
 

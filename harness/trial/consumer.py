@@ -355,6 +355,7 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
             max_consecutive_skips=spec.max_consecutive_skips,
             on_skip=on_skip,
             decode=decode,
+            persistent_workers=spec.topology.persistent,
         )
         del dataset
         consumer = Consumer(spec, rank, recorder, batches, group)

@@ -21,11 +21,13 @@ _TOO_EARLY_TO_STOP = 2  # errors in a row beyond one for each fault and each wor
 
 @dataclasses.dataclass(frozen=True)
 class Topology:
-    """Workers × ranks × start method."""
+    """Workers × ranks × start method × whether the workers stay for the next epoch."""
 
     workers: int = 0
     ranks: int = 1
     start_method: str | None = None
+    persistent: bool = False
+    """The job asks that the workers of one epoch also serve the next one."""
 
     def __str__(self) -> str:
         parts = [f"workers={self.workers}"]
@@ -33,10 +35,12 @@ class Topology:
             parts.append(f"ranks={self.ranks}")
         if self.start_method:
             parts.append(self.start_method)
+        if self.persistent:
+            parts.append("persistent")
         return ",".join(parts)
 
     def to_json(self) -> dict[str, Any]:
-        """``{"workers", "ranks", "start_method"}``."""
+        """``{"workers", "ranks", "start_method", "persistent"}``."""
         return dataclasses.asdict(self)
 
 
