@@ -254,5 +254,6 @@ def test_check_loader_returns_a_report(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     report = check_loader("mine_too:doubling", workers=(0,), ranks=(1,), scenarios=("clean",))
     assert not report.ok
+    assert "FAIL clean[workers=0] no-duplicates" in str(report)
     assert {verdict.check for verdict in report.verdicts if verdict.mark == "fail" and not verdict.cause} == {"no-duplicates"}
     assert "mine_too" not in sys.modules

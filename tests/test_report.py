@@ -17,6 +17,7 @@ from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.report import digest, files, jsonfile, junit, terminal
 from badbatch.conformance.report import html as htmlfile
 from badbatch.conformance.report.model import Report
+from badbatch.conformance.report.printable import printable
 from badbatch.harness.errors import UserError
 from badbatch.harness.trial.spec import Topology
 from example_report import ALONE, RANKS, WORKERS, report, small_report, verdict
@@ -359,6 +360,28 @@ def test_one_failure_in_five_parts() -> None:
     assert [line.split()[0] for line in lines[1:]] == ["promised", "happened", "lost", "likely", "again"]
 
 
+def test_a_report_prints_as_a_summary_with_its_first_failures() -> None:
+    """print(report) gives the conclusion, the totals, and the first failure of each broken promise, safe to print."""
+    lines = str(report()).splitlines()
+    assert lines[0].startswith("mypkg.data:make: 4 promises broken, in 8 of 17 trials: 10 failed, 2 inconclusive")
+    assert [line.split()[2] for line in lines if line.startswith("FAIL one-bad")] == ["no-lost-batches"]
+    assert [line.split()[-1] for line in lines if line.startswith("FAIL ")][:4] == [
+        "no-lost-batches", "error-names-sample", "no-duplicates", "finite-epoch"
+    ]
+    assert "  again    badbatch replay .badbatch/one-bad-w2-r1" in lines
+    assert "and 6 more failed" in lines and lines[-1].startswith("FAIL known.toml, entry 2")
+    assert len(str(report())) < 2500 and not set(str(report())) & {"\x1b", "\x07", "\udcff"}
+    assert str(with_verdicts(verdict("a", Mark.PASS, "clean", ALONE))) == "mypkg.data:make: every promise kept: 1 passed"
+
+
+def test_a_reports_repr_is_short_and_names_the_first_failures() -> None:
+    """pytest shows a report in a failed assertion by its repr, and cuts what is longer than 240 letters."""
+    assert len(repr(report())) <= 240
+    assert repr(report()).startswith("<Report on mypkg.data:make: 10 failed, 2 inconclusive, 7 passed")
+    assert "first failures: one-bad[workers=2] no-lost-batches, " in repr(report())
+    assert repr(with_verdicts(verdict("a", Mark.PASS, "clean", ALONE))) == "<Report on mypkg.data:make: 1 passed>"
+
+
 def test_html_is_plain_and_closed() -> None:
     """The page is well formed, runs nothing, fetches nothing, and escapes what a loader says."""
     page = Page(htmlfile.dumps([report()]))
@@ -377,7 +400,7 @@ def test_html_tells_what_the_text_tells() -> None:
     found = digest.digest(report())
     for group in found.broken:
         assert group.verdict.promised in words
-        assert terminal.printable(group.verdict.happened) in words
+        assert printable(group.verdict.happened) in words
         assert all(place in words for place in (*group.also, *group.sometimes))
     for reason in (*found.known, *found.inconclusive, *found.not_applicable):
         assert reason.text in words

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..judging.verdict import Mark
 from ..report.model import TrialResult
-from ..report.terminal import printable
+from ..report.printable import printable
 
 
 class Progress:

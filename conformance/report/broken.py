@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..checks.base import count
-from ..judging.verdict import CUT_SHORT_BY, Mark, Verdict
+from ..judging.verdict import CUT_SHORT_BY, Verdict
+from .headline import by_trial
 from .model import Report
 from .places import Column, column_of, in_words
 
@@ -82,18 +83,13 @@ def broken_promises(report: Report, ran: Mapping[str, set[Column]]) -> tuple[Bro
     Args:
         ran: the columns in which each scenario was run.
     """
-    by_trial: dict[str, dict[str, Verdict]] = collections.defaultdict(dict)
-    for verdict in report.verdicts:
-        if verdict.mark is Mark.FAIL:
-            by_trial[verdict.trial][verdict.check] = verdict
     groups: dict[tuple[str, str], list[Verdict]] = collections.defaultdict(list)
     follows: dict[tuple[str, str], dict[str, None]] = collections.defaultdict(dict)
     lost: collections.Counter[tuple[str, str]] = collections.Counter()
     missing = {trial.spec.id: trial.missing for trial in report.trials if trial.ended in _CUT}
-    for trial, failed in by_trial.items():
+    for trial, failures in by_trial(report.verdicts).items():
         gone: dict[tuple[str, str], set[int]] = collections.defaultdict(set)
-        for verdict in failed.values():
-            root = _root(verdict, failed)
+        for verdict, root in failures:
             gone[_defect(root)].update(verdict.lost)
             if root is verdict:
                 groups[_defect(verdict)].append(verdict)
@@ -119,17 +115,6 @@ def _told_once(members: Sequence[Verdict], follows: tuple[str, ...], lost: int, 
         runs = sum(v.flaky[1] for v in flaky if v.flaky)
         sometimes = (*in_words([(v.scenario, column_of(v)) for v in flaky], ran), f"in {times} of {runs} runs")
     return Broken(first, follows, len(members), lost, also, sometimes)
-
-
-def _root(verdict: Verdict, failed: Mapping[str, Verdict]) -> Verdict:
-    """The failure that explains this one; itself where the cause did not fail, is known, or is explained by it in turn."""
-    root, seen = verdict, {verdict.check}
-    while root.cause in failed:
-        root = failed[root.cause]
-        if root.check in seen:
-            return verdict
-        seen.add(root.check)
-    return root
 
 
 def _defect(verdict: Verdict) -> tuple[str, str]:

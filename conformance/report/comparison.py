@@ -11,7 +11,8 @@ from ..commands.compare import Comparison
 from .digest import SIGNS
 from .html import page
 from .places import Column
-from .terminal import STYLES, WIDTH, heading, legend, printable, to_string
+from .printable import printable
+from .terminal import STYLES, WIDTH, heading, legend, to_string
 
 _GAP = 2
 

@@ -90,8 +90,8 @@ def digest(report: Report) -> Digest:
         known=_known(verdicts, ran),
         inconclusive=_inconclusive(verdicts, ran),
         not_applicable=_not_applicable(verdicts, cells),
-        conclusion=_conclusion(report, broken),
-        totals=_totals(report),
+        conclusion=report.conclusion,
+        totals=report.totals,
     )
 
 
@@ -185,39 +185,3 @@ def _reason(
 ) -> Reason:
     places = () if told else in_words([(verdict.scenario, column_of(verdict)) for verdict in members], ran)
     return Reason(check, members[0].reason, len(members), places)
-
-
-def _conclusion(report: Report, broken: Sequence[Broken]) -> str:
-    if not report.verdicts:
-        return "nothing was run"
-    if broken:
-        checks = len({group.verdict.check for group in broken})
-        trials = len({v.trial for v in report.verdicts if v.mark is Mark.FAIL})
-        return f"{checks} promise{'s' * (checks != 1)} broken, in {trials} of {_ran(report)} trials"
-    if report.stale_known:
-        return "no promise broken, but a known file no longer fits"
-    if report.summary["inconclusive"]:
-        return "no promise broken, but not everything could be told"
-    if not report.summary["pass"] + report.summary["known"]:
-        return "nothing could be tried"
-    return "every promise kept" + (", but for known failures" if report.summary["known"] else "")
-
-
-def _ran(report: Report) -> int:
-    return len({v.trial for v in report.verdicts if v.mark is not Mark.NA})
-
-
-def _totals(report: Report) -> str:
-    summary = report.summary
-    parts = [f"{summary[kind]} {word}" for kind, word in _TOTALS.items() if summary[kind] or kind == "pass"]
-    return ", ".join(parts)
-
-
-_TOTALS = {
-    "fail": "failed",
-    "inconclusive": "inconclusive",
-    "pass": "passed",
-    "n/a": "not applicable",
-    "known": "known",
-    "flaky": "flaky",
-}

@@ -11,7 +11,7 @@ from ..checks.base import count, spans
 from .broken import MOST_FIRST
 from .digest import SIGNS, Digest, digest, kind_of
 from .model import Report
-from .terminal import printable
+from .printable import printable
 
 
 def dumps(reports: Sequence[Report]) -> str:

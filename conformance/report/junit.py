@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 
 from ..judging.verdict import Mark, Verdict
 from .model import Report
-from .terminal import printable, render_failure
+from .printable import printable
+from .terminal import render_failure
 
 
 def dumps(reports: Sequence[Report]) -> str:

@@ -14,6 +14,8 @@ from ...harness.plan import FaultPlan
 from ...harness.trial.spec import Topology, TrialSpec
 from ..commands.exit_codes import ExitCode
 from ..judging.verdict import Mark, Verdict
+from .headline import conclusion, first_failures, short, totals
+from .printable import printable
 
 SCHEMA = 1
 """Version of the JSON report. Fields may be added under the same number; none changes its meaning or goes away."""
@@ -90,7 +92,7 @@ class TrialResult:
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Report:
     """All that a run of the suite over one loader found."""
 
@@ -130,6 +132,24 @@ class Report:
     def ok(self) -> bool:
         """Whether every promise that was tried was kept."""
         return self.exit_code is ExitCode.KEPT
+
+    @property
+    def conclusion(self) -> str:
+        """Whether the loader kept its promises, in a few words."""
+        return conclusion(self.verdicts, self.summary, self.stale_known)
+
+    @property
+    def totals(self) -> str:
+        """``10 failed, 2 inconclusive, 7 passed``."""
+        return totals(self.summary)
+
+    def __str__(self) -> str:
+        """What the run came to and its first failures, in a few lines; the whole is printed by ``badbatch run``."""
+        head = f"{printable(self.loader)}: {self.conclusion}: {self.totals}"
+        return "\n".join([head, *first_failures(self.verdicts, self.stale_known)])
+
+    def __repr__(self) -> str:
+        return short(self.loader, self.verdicts, self.summary, self.stale_known)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON report, schema 1: see docs/report-schema.md."""

@@ -15,6 +15,7 @@ from .broken import MOST_FIRST, Broken
 from .digest import SIGNS, Digest, Reason, digest, kind_of, worst
 from .model import Report
 from .places import Column
+from .printable import printable
 
 WIDTH = 100
 """Columns of a report that does not go to a terminal."""
@@ -67,13 +68,6 @@ def to_string(lines: Sequence[Text] | Iterator[Text], colour: bool) -> str:
         console.print(line, soft_wrap=True)
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return text.rstrip("\n")
-
-
-def printable(text: str) -> str:
-    """One line without control characters: what a loader says must not move the cursor."""
-    words = " ".join(text.split())
-    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in words)
-    return clean.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _failure(group: Broken, width: int) -> Iterator[Text]:

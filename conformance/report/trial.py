@@ -10,7 +10,8 @@ from ...harness.trial.history import History
 from ..checks.base import count, spans
 from .digest import SIGNS, digest, kind_of
 from .model import Report, TrialResult
-from .terminal import STYLES, WIDTH, about, field, findings, heading, printable, to_string
+from .printable import printable
+from .terminal import STYLES, WIDTH, about, field, findings, heading, to_string
 
 _LINES_PRINTED = 8
 
