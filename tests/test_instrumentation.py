@@ -20,7 +20,9 @@ for _needed in ("PIL", "faker"):
 from badbatch.conformance.engine.corpora import Corpora
 from badbatch.conformance.scenarios.disk import find
 from badbatch.harness import instrumentation
-from badbatch.harness.instrumentation.decoder import EFFECTS, MAGIC, Decode, effect_of, marked
+from badbatch.harness.corpus.marked import MAGIC, effect_of, marked
+from badbatch.harness.instrumentation.decoder import EFFECTS, Decode
+from badbatch.harness.instrumentation.membership import VARIABLE
 from badbatch.harness.trial.event_log import Kind
 from badbatch.harness.trial.history import History
 from badbatch.harness.trial.spec import Topology, TrialSpec
@@ -334,4 +336,4 @@ def test_environment_is_not_doubled(tmp_path: Path) -> None:
     home = str(Path(instrumentation.__file__).parent)
     assert again["PYTHONPATH"].split(os.pathsep)[:1] == [home]
     assert again["PYTHONPATH"].split(os.pathsep).count(home) == 1
-    assert json.loads(again[instrumentation.VARIABLE])["rank"] == 1
+    assert json.loads(again[VARIABLE])["rank"] == 1

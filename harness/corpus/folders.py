@@ -169,13 +169,13 @@ class LocalFolder(Folder):
     def remove_abandoned(self, mark: str) -> None:
         """Delete what :meth:`beside` gave to processes that were killed since."""
         above, name = os.path.split(self.address)
-        from ..processes.process_tree import alive
+        import psutil
 
         prefix = f".{name}.{mark}-"
         with contextlib.suppress(FileNotFoundError), os.scandir(above) as entries:
             for entry in entries:
                 number = entry.name.removeprefix(prefix)
-                if entry.name.startswith(prefix) and number.isdecimal() and not alive(int(number)):
+                if entry.name.startswith(prefix) and number.isdecimal() and not psutil.pid_exists(int(number)):
                     shutil.rmtree(entry.path, ignore_errors=True)
 
     def create(self) -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager, suppress
 
-from ..trial.spec import TrialSpec
 from .base import SampleRecord, State
-from .facts import recipe_of
-from .make import make
 from .manifest import read_recipe, read_samples
 from .recipe import kind_of
 
@@ -47,29 +42,6 @@ def feeding(root: str) -> Iterator[int]:
         stop.set()
         for thread in threads:
             thread.join()
-
-
-class OwnPipes:
-    """For trials whose corpus has slow pipes: a corpus of each trial's own, since two readers of a pipe rob each other."""
-
-    def __init__(self) -> None:
-        self._fed: dict[int, ExitStack] = {}
-
-    def lend(self, number: int, spec: TrialSpec, folder: Path) -> TrialSpec:
-        """The trial with a corpus in its own folder whose pipes are fed until :meth:`end`; without slow pipes as it is."""
-        if spec.stored is None or not spec.stored.with_state(State.SLOW.value):
-            return spec
-        root = str(folder / "corpus")
-        make(root, recipe_of(spec.stored), jobs=1)
-        self._fed[number] = ExitStack()
-        self._fed[number].enter_context(feeding(root))
-        return dataclasses.replace(spec, root=root)
-
-    def end(self, number: int | None = None) -> None:
-        """Feed no more: for one trial, or for all."""
-        for fed in [number] if number is not None else list(self._fed):
-            if fed in self._fed:
-                self._fed.pop(fed).close()
 
 
 def _seconds(record: SampleRecord) -> float:

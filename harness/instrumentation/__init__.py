@@ -6,22 +6,19 @@ environment, and enters by itself. Nothing heavy is imported before a file of th
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-VARIABLE = "BADBATCH_TRIAL"
-"""Tells a fresh interpreter of which trial it is a part."""
+from .membership import membership, variables
 
 
 def environment(folder: str | Path, rank: int, root: str | Path) -> dict[str, str]:
     """The variables by which interpreters that this process starts enter the trial as well."""
     home = os.path.dirname(os.path.abspath(__file__))
     rest = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry and entry != home]
-    trial = {"folder": str(folder), "rank": rank, "root": str(root)}
-    return {"PYTHONPATH": os.pathsep.join([home, *rest]), VARIABLE: json.dumps(trial)}
+    return {"PYTHONPATH": os.pathsep.join([home, *rest]), **variables(folder, rank, root)}
 
 
 def enter(folder: str, rank: int, root: str) -> None:
@@ -34,7 +31,7 @@ def enter(folder: str, rank: int, root: str) -> None:
 
 def enter_from_environment() -> None:
     """The same for a fresh interpreter that belongs to a trial; others are left alone."""
-    trial: dict[str, Any] | None = json.loads(os.environ.get(VARIABLE, "null"))
+    trial = membership()
     if trial is not None:
         enter(trial["folder"], trial["rank"], trial["root"])
 

@@ -1,50 +1,32 @@
 """A picture format of our own, whose decoder dies, hangs or takes all memory: as a Pillow plug-in, and as a function.
 
-A marked file is :data:`MAGIC`, the name of what befalls who decodes it, a line end, and the undamaged picture's bytes.
+Its files are those of :mod:`badbatch.harness.corpus.marked`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..corpus.marked import MAGIC, effect_of, picture_in
 from ..faults.abort import Abort
 from ..faults.base import Fault, Read
 from ..faults.hang_holding_lock import HangHoldingLock
 from ..faults.segfault import Segfault
+from .membership import membership
 
 if TYPE_CHECKING:
     from PIL import Image
 
     from ..trial.event_log import Recorder
 
-MAGIC = b"\x89badbatch\r\n\x1a\n"
 _ROOM = 256 << 20  # bytes that a decoder may take before the limit meets it: more than pictures need, and no harm to others
 _PIECE = 8 << 20
-_LONGEST_NAME = 40
 _limited = threading.Lock()
-
-
-def marked(effect: str, picture: bytes) -> bytes:
-    """The marked file in place of a picture.
-
-    Args:
-        effect: a key of :data:`EFFECTS`.
-    """
-    return MAGIC + effect.encode("ascii") + b"\n" + picture
-
-
-def effect_of(data: bytes) -> str | None:
-    """What befalls who decodes the file; None: it is not marked."""
-    if not data.startswith(MAGIC):
-        return None
-    return data[len(MAGIC) : len(MAGIC) + _LONGEST_NAME].partition(b"\n")[0].decode("ascii", "replace")
 
 
 def _take_all_memory() -> None:
@@ -105,9 +87,7 @@ def _unknown() -> None:
 
 
 def _record_fault(data: bytes) -> None:
-    from . import VARIABLE
-
-    trial = json.loads(os.environ.get(VARIABLE, "null"))
+    trial = membership()
     if trial is None:  # the corpus is read outside of a trial
         return
     from ..corpus.manifest import read_samples
@@ -127,13 +107,9 @@ def _sample_marked_in(data: bytes) -> int:
 
     from ..identity.marks import read_mark
 
-    with Image.open(io.BytesIO(_picture_in(data))) as picture:
+    with Image.open(io.BytesIO(picture_in(data))) as picture:
         found = read_mark(picture).id
     return -1 if found is None else found
-
-
-def _picture_in(data: bytes) -> bytes:
-    return data[len(MAGIC) + len(effect_of(data) or "") + 1 :]
 
 
 def register() -> None:
@@ -147,7 +123,7 @@ def register() -> None:
         def _open(self) -> None:
             assert self.fp is not None  # Pillow opens it before it asks the plug-in
             data = self.fp.read()
-            with Image.open(io.BytesIO(_picture_in(data))) as inner:
+            with Image.open(io.BytesIO(picture_in(data))) as inner:
                 self._size, self._mode = inner.size, inner.mode
             self._data = data
             self.tile = []

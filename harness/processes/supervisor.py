@@ -22,10 +22,10 @@ from types import TracebackType
 from typing import Any, Literal
 
 from ..contract.job import Contract
-from ..corpus.pipes import OwnPipes
 from ..errors import HarnessError, LoaderError
 from ..trial.history import History
 from ..trial.spec import TrialSpec
+from .own_pipes import OwnPipes
 from .process_tree import end_tree
 
 Isolation = Literal["auto", "fork", "spawn"]

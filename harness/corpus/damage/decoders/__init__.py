@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import ClassVar
 
-from ....instrumentation.decoder import marked
+from ...marked import marked
 from ..pictures import PictureFault
 
 
