@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from badbatch.conformance.checks import registry
 from badbatch.harness.corpus.damage.lines.cut_line import CutLine
+from badbatch.harness.corpus.stored import Stored
 from badbatch.harness.faults.empty_tensor import EmptyTensor
 from badbatch.harness.faults.hang import Hang
 from badbatch.harness.faults.nan import Nan
@@ -17,7 +18,6 @@ from badbatch.harness.faults.slow import Slow
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
-from badbatch.harness.trial.spec import Stored
 from history_dsl import MARKS, RAISES, REFILLS, SKIPS, STOPS, SUBSTITUTES, broken, history_of
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")

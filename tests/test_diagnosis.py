@@ -16,6 +16,7 @@ from badbatch.harness.corpus.damage.lines.cut_line import CutLine
 from badbatch.harness.corpus.damage.pictures.html_page import HtmlPage
 from badbatch.harness.corpus.damage.pictures.jpeg_cut_scan import JpegCutScan
 from badbatch.harness.corpus.damage.rows.null_integer import NullInteger
+from badbatch.harness.corpus.stored import Stored
 from badbatch.harness.errors import UserError
 from badbatch.harness.faults.empty_tensor import EmptyTensor
 from badbatch.harness.faults.hang import Hang
@@ -24,7 +25,6 @@ from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
-from badbatch.harness.trial.spec import Stored
 from history_dsl import RAISES, SKIPS, SUBSTITUTES, broken, diagnosed, history_of
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")

@@ -33,9 +33,10 @@ from badbatch.harness.corpus.damage.lines.cut_line import CutLine
 from badbatch.harness.corpus.damage.paths.hanging_pipe import HangingPipe
 from badbatch.harness.corpus.damage.paths.missing_file import MissingFile
 from badbatch.harness.corpus.facts import recipe_of
+from badbatch.harness.corpus.stored import Stored
 from badbatch.harness.errors import UserError
 from badbatch.harness.trial.event_log import Kind
-from badbatch.harness.trial.spec import Stored, Topology, TrialSpec
+from badbatch.harness.trial.spec import Topology, TrialSpec
 from history_dsl import RAISES, SKIPS, broken, history_of, ledger_of
 
 LINES = "fixtures.loaders.disk:lines"

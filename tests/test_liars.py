@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 import trials
 from badbatch.conformance import checks
 from badbatch.conformance.diagnoses import diagnosis
-from badbatch.conformance.judging.verdict import CONSEQUENCES
 from badbatch.harness.trial.spec import Topology, TrialSpec
 
 from fixtures.loaders import catalogue
@@ -89,17 +87,3 @@ def test_liar_is_blamed_for_its_lie(liar: Liar, judged: dict[TrialSpec, trials.J
 def test_honest_counterpart_is_blamed_for_nothing(liar: Liar, judged: dict[TrialSpec, trials.Judged]) -> None:
     """Where the liar is blamed, an honest loader of the same promise is not."""
     assert judged[_truth(liar)].unexplained == []
-
-
-def test_consequences_are_not_mutual() -> None:
-    """No two checks explain each other, so that a failure is never folded away altogether."""
-
-    @functools.cache
-    def behind(check: str) -> frozenset[str]:
-        direct = CONSEQUENCES.get(check, ())
-        return frozenset(direct).union(*(CONSEQUENCES.get(other, ()) for other in direct))
-
-    known = set(checks.registry())
-    for check, consequences in CONSEQUENCES.items():
-        assert {check, *consequences} <= known
-        assert check not in consequences

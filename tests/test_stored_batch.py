@@ -21,8 +21,8 @@ from badbatch.conformance.engine.corpora import Corpora
 from badbatch.conformance.scenarios.disk import find
 from badbatch.harness.corpus import content
 from badbatch.harness.trial.batch import UnreadableBatch
-from badbatch.harness.trial.consumer import OnSkip
 from badbatch.harness.trial.event_log import Content, Kind
+from badbatch.harness.trial.on_skip import OnSkip
 from badbatch.harness.trial.stored_batch import FIELDS, StoredBatchReader
 from PIL import Image, ImageFile
 from torch.utils.data import default_collate

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...harness.contract.job import Contract
+from ...harness.corpus.stored import Stored
 from ...harness.trial.event_log import Content, Kind
 from ...harness.trial.history import History
-from ...harness.trial.spec import Stored, TrialSpec
+from ...harness.trial.spec import TrialSpec
 from ...harness.trial.stored_batch import FIELDS
 from ..judging.expectation import Expectation, Owed
 from ..judging.ledger import Epoch, Fate, Ledger

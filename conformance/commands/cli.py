@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ...harness.errors import BadbatchError, UserError
-from ...harness.processes.stopping import stoppable
+from ...harness.stopping import stoppable
 from .exit_codes import ExitCode, table
 from .options import BY_NAME, OPTIONS, Options, to_options
 

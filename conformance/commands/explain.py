@@ -12,9 +12,10 @@ from ...harness import faults
 from ...harness.contract.job import Contract
 from ...harness.corpus.base import DiskFault
 from ...harness.corpus.damage import disk_faults
+from ...harness.corpus.stored import Stored
 from ...harness.errors import UserError
 from ...harness.plan import FaultPlan
-from ...harness.trial.spec import Stored, Topology, TrialSpec
+from ...harness.trial.spec import Topology, TrialSpec
 from .. import checks
 from ..checks.base import spans
 from ..diagnoses.base import Entry

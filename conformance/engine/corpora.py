@@ -9,9 +9,10 @@ from typing import Any
 
 from ...harness.corpus.facts import facts, recipe_of, recipe_text
 from ...harness.corpus.make import make
+from ...harness.corpus.stored import Stored
 from ...harness.errors import UserError
 from ...harness.plan import FaultPlan
-from ...harness.trial.spec import Stored, TrialSpec
+from ...harness.trial.spec import TrialSpec
 from ..scenarios.disk import DiskScenario
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from ..errors import BadbatchError, UserError
-from ..processes.stopping import stoppable
+from ..stopping import stoppable
 
 CHANGED, USAGE, FAILED, STOPPED = 1, 2, 4, 130
 

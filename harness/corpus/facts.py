@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from ..faults.base import from_json
 from ..plan import FaultPlan
-from ..trial.spec import Stored
 from .base import Recipe, SampleRecord, State
 from .damage import disk_faults
 from .manifest import read_recipe, read_samples
+from .stored import Stored
 
 ODD = "odd"
 """The state of a legal oddity in :attr:`~badbatch.harness.trial.spec.Stored.states`."""

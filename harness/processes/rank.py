@@ -59,7 +59,7 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
     code = BROKE
     try:
         from ..contract.calling import resolve
-        from ..trial.consumer import run_rank
+        from .offer import run_rank
         from .semaphores import name_semaphores
 
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,84 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import operator
-import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from ..contract.calling import Built, Target, build
-from ..contract.job import MEMORY_SOURCES, Job
+from ..contract.calling import Built
 from ..errors import LoaderError, one_line
-from ..instrumentation.decoder import Decode
-from ..processes import leaks as remains
-from ..sources.memory import Reader, memory_source
 from .batch import BatchReader, UnreadableBatch
-from .event_log import Cap, Kind, Recorder, Where
+from .event_log import Cap, Kind, Recorder, Remains, Where
 from .spec import CLOSE_WITHIN_S, TrialSpec
-from .stored_batch import StoredBatchReader
-
-_LOCKSTEP_TIMEOUT_S = 6.0  # a rank that waits longer than the longest step of its scenarios waits for ever
 
 
-class OnSkip:
-    """The job's ``on_skip``: records from whatever process calls it. Picklable.
+class LeakWatch(Protocol):
+    """Compares what this process has with what it had before the loader was built."""
 
-    Args:
-        names: from a path or key to the sample's id, for sources on disk.
-    """
+    def snapshot(self, own_descriptors: set[int]) -> Any:
+        """What there is now."""
+        ...
 
-    def __init__(self, recorder: Recorder, names: Callable[[str], int | None] | None = None) -> None:
-        self._recorder = recorder
-        self._names = names
-
-    def __call__(self, sample: int | str | os.PathLike[str], reason: BaseException | str) -> None:
-        """Record one skip.
-
-        Raises:
-            TypeError: ``sample`` can name none.
-        """
-        if isinstance(sample, (str, os.PathLike)) and self._names is not None:
-            found = self._names(os.fspath(sample))
-            number = -1 if found is None else found
-        else:
-            try:
-                number = operator.index(sample)  # type: ignore[arg-type]
-            except TypeError:
-                besides = ", or its path or key" if self._names is not None else ""
-                raise TypeError(
-                    f"job.on_skip takes the sample's number (-1 where it is not known){besides}, not {sample!r}"
-                ) from None
-        self._recorder(Kind.SKIPPED, number, aux=self._recorder.error(reason))
-
-
-@contextlib.contextmanager
-def _distributed(spec: TrialSpec, rank: int, folder: Path) -> Iterator[Any]:
-    """A real gloo group over all ranks of the trial, with the environment that torchrun sets."""
-    if spec.topology.ranks == 1:
-        yield None
-        return
-    import torch.distributed as dist
-
-    dist.init_process_group(
-        "gloo",
-        init_method=f"file://{folder / 'rendezvous'}",
-        rank=rank,
-        world_size=spec.topology.ranks,
-        timeout=timedelta(seconds=spec.deadline_s),
-    )
-    try:
-        dist.barrier()  # a rank that ends at once must not take the group down while its peer still connects
-        yield dist.new_group(backend="gloo", timeout=timedelta(seconds=_LOCKSTEP_TIMEOUT_S)) if spec.lockstep else None
-    finally:
-        with contextlib.suppress(RuntimeError):  # a peer that died leaves a group that cannot be taken down in order
-            dist.destroy_process_group()
+    def wait_for(self, before: Any, own_descriptors: set[int], within_s: float) -> list[tuple[Remains, str]]:
+        """What there is beyond ``before``; returns as soon as that is nothing, at the latest after ``within_s`` seconds."""
+        ...
 
 
 class Consumer:
@@ -90,11 +36,14 @@ class Consumer:
     own. A signal that arrives in between is noted, and handed to the loader's handler when its code runs next.
     """
 
-    def __init__(self, spec: TrialSpec, rank: int, recorder: Recorder, reader: BatchReader, group: Any) -> None:
+    def __init__(
+        self, spec: TrialSpec, rank: int, recorder: Recorder, reader: BatchReader, group: Any, leaks: LeakWatch
+    ) -> None:
         self._spec = spec
         self._record = recorder
         self._read = reader
         self._group = group
+        self._leaks = leaks
         self._rank = rank
         self._epoch = 0
         self._step = 0
@@ -142,7 +91,7 @@ class Consumer:
 
     def run(self, make: Callable[[], Built]) -> None:
         """The whole trial of one rank, from the factory to the leftovers."""
-        before = remains.snapshot(self._record.descriptors())
+        before = self._leaks.snapshot(self._record.descriptors())
         self._record(Kind.BUILDING)
         built, error = self.guarded(make, Where.FACTORY)
         if built is None:
@@ -165,7 +114,7 @@ class Consumer:
 
         self.guarded(drop, Where.CLOSE)
         self._record(Kind.CLOSED, flags=1)
-        for what, name in remains.wait_for(before, self._record.descriptors(), CLOSE_WITHIN_S):
+        for what, name in self._leaks.wait_for(before, self._record.descriptors(), CLOSE_WITHIN_S):
             self._record(Kind.LEFTOVER, flags=what, aux=self._record.text(type="leftover", message=name))
 
     def _length(self, loader: Any, phase: int) -> None:
@@ -320,46 +269,3 @@ def _run_delay_ns() -> int:
             return int(file.read().split()[1])
     except (OSError, IndexError, ValueError):
         return 0
-
-
-def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
-    """Run one rank of a trial in this process, to its end."""
-    recorder = Recorder(folder, rank)
-    with _distributed(spec, rank, folder) as group:
-        if spec.source in MEMORY_SOURCES:
-            reader = Reader(spec.plan, recorder, folder)
-            dataset = memory_source(spec.source, spec.samples, reader, rank, spec.topology.ranks)
-            root = None
-            decode: Decode | None = None
-            batches, on_skip = BatchReader(spec.plan, target.ids), OnSkip(recorder)
-        else:
-            dataset, root = None, Path(spec.root or "")
-            decode = Decode(lazy=spec.lazy_decode)
-            batches = stored = StoredBatchReader(root, spec.source, spec.plan, target.ids)
-            on_skip = OnSkip(recorder, stored.names)
-        job = Job(
-            source=spec.source,
-            dataset=dataset,
-            root=root,
-            samples=spec.samples,
-            batch_size=spec.batch_size,
-            num_workers=spec.topology.workers,
-            rank=rank,
-            world_size=spec.topology.ranks,
-            shuffle=spec.shuffle,
-            seed=spec.seed,
-            epoch=0,
-            drop_last=spec.drop_last,
-            timeout=spec.timeout_s,
-            start_method=spec.topology.start_method,
-            max_consecutive_skips=spec.max_consecutive_skips,
-            on_skip=on_skip,
-            decode=decode,
-            persistent_workers=spec.topology.persistent,
-        )
-        del dataset
-        consumer = Consumer(spec, rank, recorder, batches, group)
-        box = [job]
-        del job
-        consumer.run(lambda: build(target, box.pop()))
-    recorder(Kind.FINISHED)

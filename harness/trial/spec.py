@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..contract.job import Contract
+from ..corpus.stored import Stored
 from ..errors import UserError
 from ..plan import FaultPlan
 
@@ -42,46 +43,6 @@ class Topology:
     def to_json(self) -> dict[str, Any]:
         """``{"workers", "ranks", "start_method", "persistent"}``."""
         return dataclasses.asdict(self)
-
-
-@dataclasses.dataclass(frozen=True)
-class Stored:
-    """What a trial has to know of its corpus, so that it can be judged, and the corpus made again, where it is gone."""
-
-    recipe: str
-    """Of the corpus, as JSON text."""
-    states: tuple[tuple[int, str], ...] = ()
-    """(sample, state) of every sample that is not plainly good, in order: a value of
-    :class:`~badbatch.harness.corpus.base.State`, or ``odd`` for a legal oddity."""
-    files: tuple[tuple[str, int, int], ...] = ()
-    """(path, first sample, number of samples) of every file, in order of the samples; paths are relative, with ``/``."""
-    groups: tuple[int, ...] = ()
-    """The first sample of every row group, where the files have such."""
-    idle: tuple[tuple[int, str], ...] = ()
-    """(sample, why) of every sample whose fault did not take hold when the corpus was made: it is as good as before."""
-
-    def with_state(self, *states: str) -> tuple[int, ...]:
-        """The samples in any of these states."""
-        return tuple(sample for sample, state in self.states if state in states)
-
-    def path_of(self, sample: int) -> str:
-        """The file that holds a sample, or should."""
-        return next((path for path, first, count in self.files if first <= sample < first + count), "")
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Stored:
-        """The inverse of :meth:`to_json`, also after a trip through JSON text."""
-        return cls(
-            recipe=data["recipe"],
-            states=tuple((sample, state) for sample, state in data["states"]),
-            files=tuple((path, first, count) for path, first, count in data["files"]),
-            groups=tuple(data["groups"]),
-            idle=tuple((sample, why) for sample, why in data["idle"]),
-        )
 
 
 @dataclasses.dataclass(frozen=True)
