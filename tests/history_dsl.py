@@ -192,7 +192,10 @@ class _Teller:
         self._finish()
         records = np.array([tuple(record) for record in self._records], RECORD)
         order = np.argsort(records["rank"], kind="stable")
-        ended = Ended(cut=self._cut, seconds=self._now / 1e9, ranks=tuple(self._codes), evidence=self._evidence)
+        cut_at = self._now if self._cut else None
+        ended = Ended(
+            cut=self._cut, seconds=self._now / 1e9, ranks=tuple(self._codes), evidence=self._evidence, cut_at=cut_at
+        )
         return History(self._spec, records[order], self._texts, ended, output=self._output)
 
     def _finish(self) -> None:

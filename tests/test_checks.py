@@ -107,6 +107,12 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 5,7 end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 r1:fault5 raise end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("no-leftovers", "0-3 4-7 8-11 end closing closed", {}),
+    # A deadline that comes before the time is over is no evidence.
+    ("no-leftovers", "0-3 4-7 8-11 end closing +5s deadline", {"deadline_s": 12.0}),
+    ("correct-timeout", "0-3 w0:fault5 ask +1.1s raise:RuntimeError:timed_out end closing +8s deadline", _HUNG),
+    ("correct-timeout", "0-3 w0:fault5 ask +1.5s deadline", _HUNG),
+    ("crash-surfaces", "0-3 w0:fault5 ask +8s deadline", _DEAD),
+    ("finite-epoch", "0-3 ask +3s deadline", {}),
     ("loss-factor", "0-3 4,5,6,8 9-11 end", _BAD_LINE),
     ("loss-factor", "0-3 raise 8-11 end", {**_BAD_LINE, "contract": RAISES}),
     ("loss-factor", "0-3 4,5,6 end", {**_BAD_LINE, "contract": _FILES_GIVEN_UP}),

@@ -86,7 +86,7 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("batch-lost-with-the-news", "finite-epoch",
      "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 raise:RuntimeError:worker_died ask stalled", _DEAD),
     ("waits-for-dead-worker", "finite-epoch", "w0:read0-3 0-3 w1:read4 w1:fault5 ask stalled", _DEAD),
-    ("waits-for-dead-worker", "crash-surfaces", "w0:read0-3 0-3 w1:read4 w1:fault5 ask stalled", _DEAD),
+    ("waits-for-dead-worker", "crash-surfaces", "w0:read0-3 0-3 w1:read4 w1:fault5 ask +12s stalled", _DEAD),
     ("death-taken-for-end", "crash-surfaces", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 8-11 end", _DEAD),
     ("dead-worker-takes-its-queue", "no-lost-batches",
      "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 raise:RuntimeError:worker_died 8-11 end", _DEAD),

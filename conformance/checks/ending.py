@@ -16,9 +16,9 @@ from ...harness.trial.spec import CLOSE_WITHIN_S, TrialSpec
 from ..judging.deaths import death, last_seen
 from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger, Stop
+from ..judging.patience import SURFACES_WITHIN_S, grace_s, pending, waited_s
 from .base import Violation, check, count, with_effects
 
-SURFACES_WITHIN_S = 10.0
 _TOO_EARLY = 0.9  # of the timeout: clocks and polling intervals differ by less
 
 
@@ -70,8 +70,13 @@ def _was_waiting(history: History, rank: int, epoch: int) -> bool:
     mine = history.of(
         Kind.EPOCH, Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, Kind.EPOCH_DONE, Kind.WAITED, epoch=epoch, rank=rank
     )
-    in_call = len(mine) and mine[-1]["kind"] in (Kind.ASK, Kind.EPOCH)
-    return bool(in_call) and history.ended.cut in ("out of time", "stalled")
+    if not len(mine) or mine[-1]["kind"] not in (Kind.ASK, Kind.EPOCH):
+        return False
+    # A stall is evidence in itself; at a deadline the call may only have been slow.
+    if history.ended.cut == "stalled":
+        return True
+    _, needed, waited = pending(history, rank)
+    return history.ended.cut == "out of time" and waited >= needed
 
 
 def _cut(history: History) -> str:
@@ -121,7 +126,7 @@ class _Wait:
 def correct_timeout(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Between ``timeout`` and ``timeout`` + grace from the moment the consumer began to wait; then it can be closed."""
     timeout = history.spec.timeout_s
-    grace = max(1.0, timeout / 2)
+    grace = grace_s(timeout)
     waits = list(_waits(history))
     stalls = with_effects(Effect.STALL)(history.spec)
     errors = [wait for wait in waits if wait.outcome == Kind.RAISED]
@@ -161,9 +166,17 @@ def _hung(
             if longest is not None and longest.seconds > timeout + grace + longest.starved_s:
                 yield Violation(promised, f"it was skipped only after {longest.seconds:.2f} s")
         elif history.ended.cut in ("out of time", "stalled"):
-            yield Violation(promised, f"no error came; the consumer was still waiting after {history.ended.seconds:.0f} s")
+            seconds = _waits_still(history, rank)
+            if seconds > timeout + grace:
+                yield Violation(promised, f"no error came; the consumer was still waiting after {seconds:.0f} s")
         elif history.complete:
             yield Violation(promised, "no error came, and no skip was reported")
+
+
+def _waits_still(history: History, rank: int) -> float:
+    """Seconds for which the consumer of a rank had waited in its last call when the trial was cut; 0: it was in none."""
+    mine = history.of(Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, rank=rank)
+    return waited_s(history, mine[-1]) if len(mine) and mine[-1]["kind"] == Kind.ASK else 0.0
 
 
 def _waits(history: History) -> Iterator[_Wait]:
@@ -201,8 +214,10 @@ def _closing(history: History) -> Iterator[Violation]:
         begin = history.of(Kind.CLOSING, rank=rank)
         end = history.of(Kind.CLOSED, rank=rank)
         took = [(int(e["time"]) - int(b["time"])) / 1e9 for b, e in zip(begin, end, strict=False)]
-        if len(begin) > len(end) and history.ended.cut in ("out of time", "stalled"):
-            yield Violation(promised, f"closing it had not ended after {history.ended.seconds:.0f} s")
+        if len(begin) > len(end):
+            seconds = waited_s(history, begin[-1])
+            if seconds > CLOSE_WITHIN_S:
+                yield Violation(promised, f"closing it had not ended after {seconds:.0f} s")
         elif took and max(took) > CLOSE_WITHIN_S:
             yield Violation(promised, f"closing it took {max(took):.1f} s")
 
@@ -238,7 +253,9 @@ def crash_surfaces(history: History, ledger: Ledger, expected: Expectation) -> I
             if seconds > SURFACES_WITHIN_S + _starved(history, rank):
                 yield Violation(promised, f"it took {math.ceil(seconds)} s")
         elif history.ended.cut in ("out of time", "stalled"):
-            yield Violation(promised, f"no error came; the consumer still waited after {history.ended.seconds:.0f} s")
+            seconds = waited_s(history, died[died["rank"] == rank][0])
+            if seconds > SURFACES_WITHIN_S + _starved(history, rank):
+                yield Violation(promised, f"no error came; the consumer still waited after {seconds:.0f} s")
         elif history.complete:
             yield Violation(promised, "the epoch ended quietly: no error, no skip reported")
 

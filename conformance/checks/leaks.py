@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from ...harness.trial.event_log import Kind, Remains
 from ...harness.trial.history import History
+from ...harness.trial.spec import CLOSE_WITHIN_S
 from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger
+from ..judging.patience import waited_s
 from .base import Violation, check, count
 
 _WORDS = {
@@ -28,12 +30,9 @@ _WORDS = {
 def no_leftovers(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """No process, thread, shared-memory object, descriptor or temporary file, also after an early break; and closing ends."""
     for rank in range(history.spec.topology.ranks):
-        begun, ended = (len(history.of(kind, rank=rank)) for kind in (Kind.CLOSING, Kind.CLOSED))
-        if begun > ended and history.ended.cut in ("out of time", "stalled"):
-            yield Violation(
-                "closing the loader comes to an end",
-                f"it had not ended when the trial was cut, after {history.ended.seconds:.0f} s",
-            )
+        begun, ended = (history.of(kind, rank=rank) for kind in (Kind.CLOSING, Kind.CLOSED))
+        if len(begun) > len(ended) and (seconds := waited_s(history, begun[-1])) > CLOSE_WITHIN_S:
+            yield Violation("closing the loader comes to an end", f"it had not ended after {seconds:.0f} s, when the trial was cut")
             return
     found = [(_WORDS[Remains(int(event["flags"]))], history.text(event)) for event in history.of(Kind.LEFTOVER)]
     if not found and history.complete:

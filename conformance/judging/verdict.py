@@ -22,6 +22,7 @@ from ..diagnoses.diagnosis import Diagnosis, diagnose
 from .deaths import FROM_OUTSIDE
 from .expectation import Expectation, expect
 from .ledger import Ledger, account
+from .patience import too_short
 
 
 class Mark(str, enum.Enum):
@@ -285,6 +286,8 @@ def _doubt(history: History) -> str:
         if len(failed):
             return f"the fault never took hold: reading the sample raised {history.text(failed[0])}"
         return "the fault never took hold: no process read the sample"
+    if why := too_short(history):
+        return why
     if not history.complete:
         return f"the trial did not run to its end: {history.ended}"
     return ""

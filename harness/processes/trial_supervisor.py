@@ -64,6 +64,7 @@ class TrialSupervisor:
             for rank in range(self._spec.topology.ranks):
                 self._ranks[self._start_rank(rank)] = rank
             cut = self._watch(began)
+            cut_at = time.monotonic_ns() if cut else None
             evidence = self._evidence() if cut in ("out of time", "stalled") else []
             leftovers = [] if cut else self._orphans()
         finally:
@@ -78,6 +79,7 @@ class TrialSupervisor:
             "ranks": [self._endings.get(pid) for pid in self._ranks],
             "leftovers": leftovers,
             "evidence": evidence,
+            "cut_at": cut_at,
         }
         partial = self._folder / "ended.partial"
         partial.write_text(json.dumps(ended), encoding="utf-8")

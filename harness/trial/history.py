@@ -32,6 +32,8 @@ class Ended:
     """What outlived the consumer: ``{"what": "process" | "shared memory", "name": …}``."""
     evidence: tuple[Mapping[str, Any], ...] = ()
     """For a trial that was cut: what each of its processes was doing."""
+    cut_at: int | None = None
+    """For a trial that was cut: when, on the clock of the events (nanoseconds)."""
 
     def __str__(self) -> str:
         if self.cut:
@@ -183,6 +185,7 @@ def _ended(folder: Path, spec: TrialSpec) -> Ended:
             ranks=tuple(data["ranks"]),
             leftovers=tuple(data["leftovers"]),
             evidence=tuple(data["evidence"]),
+            cut_at=data.get("cut_at"),
         )
     except FileNotFoundError:
         return Ended(cut="lost", ranks=(None,) * spec.topology.ranks)

@@ -118,8 +118,11 @@ class TrialSpec:
 
     @property
     def quiet_s(self) -> float:
-        """Seconds without an event and without work, after which a trial is held to be stalled."""
-        return max(0.4 * self.deadline_s, min(4 * self.timeout_s + 4, 0.8 * self.deadline_s))
+        """Seconds without an event and without work, after which a trial is held to be stalled.
+
+        Never less than closing may take; a shorter deadline comes first.
+        """
+        return max(0.4 * self.deadline_s, min(4 * self.timeout_s + 4, 0.8 * self.deadline_s), CLOSE_WITHIN_S + 2)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object with all fields; the inverse of :meth:`from_json`."""
