@@ -111,10 +111,90 @@ def test_faults_lists_every_fault_and_what_it_fits() -> None:
     assert run("faults", "--kind", "imagefoldr").exit_code == 2
 
 
-def test_show_must_be_told_what_to_write(tmp_path: Path) -> None:
-    """Without a file to write, and without a corpus, show says what it needs."""
+def test_make_tells_of_pipes_and_can_leave_them_out(tmp_path: Path) -> None:
+    """make says how many named pipes there are, the corpus's README names them, and --no-pipes makes none of them."""
+    options = ("--samples", 60, "--damage", "100%", "--oddities", "0", "--size", "64", "--seed", 3)
+    faults = ("--fault", "hanging-pipe", "--fault", "trickling-pipe", "--fault", "no-bytes")
+    made = run("make", tmp_path / "pipes", *options, *faults)
+    assert "  40 named pipe(s): cat, sha256sum" in made.output
+    assert "40 × named pipes (FIFOs)" in (tmp_path / "pipes" / "README.md").read_text()
+    plain = run("make", tmp_path / "plain", *options, "--no-pipes")
+    assert plain.exit_code == 0, plain.output
+    assert "named pipe" not in plain.output + (tmp_path / "plain" / "README.md").read_text()
+    assert not [path for path in (tmp_path / "plain").rglob("*") if path.is_fifo()]
+    assert [path for path in (tmp_path / "plain").rglob("*") if path.is_symlink()]  # the other special files stay
+    refused = run("make", tmp_path / "both", *options, *faults, "--no-pipes")
+    assert (refused.exit_code, refused.output.count("\n")) == (2, 1)
+    assert "--no-pipes" in refused.output and "hanging-pipe" in refused.output
+
+
+def test_a_readme_that_the_user_changed_is_found_and_kept(tmp_path: Path) -> None:
+    """verify names a changed README, and --force does not replace it."""
+    root = tmp_path / "c"
+    assert run("make", root, "--samples", 5, "--size", "64", "-q").exit_code == 0
+    (root / "README.md").write_text("my notes")
+    assert run("verify", root).output.startswith("changed: README.md: 8 bytes instead of ")
+    refused = run("make", root, "--samples", 5, "--size", "64", "--force")
+    assert (refused.exit_code, "README.md" in refused.output) == (2, True)
+    assert (root / "README.md").read_text() == "my notes"
+
+
+def test_show_alone_lists_what_is_there(tmp_path: Path) -> None:
+    """Without a file to write, show lists each fault and oddity with its state, its number and an example."""
+    root = tmp_path / "c"
+    options = ("--samples", 40, "--damage", "20%", "--oddities", "20%", "--size", "64", "-q")
+    assert run("make", root, *options, "--fault", "no-bytes", "--fault", "hanging-pipe", "--fault", "grey").exit_code == 0
+    shown = run("show", root)
+    assert shown.exit_code == 0
+    lines = [" ".join(line.split()) for line in shown.output.splitlines()]
+    for name, state, count in (("no-bytes", "damaged", 4), ("hanging-pipe", "hangs", 4), ("grey", "good", 8)):
+        assert [line for line in lines if line.startswith(f"{name} {state} {count} sample ")]
+    assert "4 named pipes (FIFOs)" in lines
+
+
+def test_show_without_a_corpus(tmp_path: Path) -> None:
+    """Where there is no corpus, show says so."""
     assert run("show", tmp_path).exit_code == 2
     assert run("show", tmp_path, "--html", tmp_path / "x.html").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("edited", "words"),
+    [
+        ("{", "line 3 of manifest.jsonl"),
+        ("null", "line 3 of manifest.jsonl"),
+        ("", "line 3 of manifest.jsonl"),
+        ('{"id": 7, "path": "a.jpg", "state": "good"}', "its id is 7, and should be 2"),
+        ('{"id": 2, "path": "a.jpg", "state": "rotten"}', "'rotten' is not a valid State"),
+        ('{"id": 2, "path": "a.jpg", "state": "good", "fault": "no-bytes"}', "line 3 of manifest.jsonl"),
+        ('{"id": 2, "path": "a.jpg", "state": "good", "taste": "sour"}', "unexpected keyword argument 'taste'"),
+    ],
+)
+def test_show_of_an_edited_manifest_is_one_line(edited: str, words: str, tmp_path: Path) -> None:
+    """A line of the manifest that was changed by hand is named in one line, whatever show was to write."""
+    root = tmp_path / "c"
+    assert run("make", root, "--samples", 5, "--damage", "0", "--oddities", "0", "--size", "64", "-q").exit_code == 0
+    lines = (root / "manifest.jsonl").read_text().splitlines()
+    (root / "manifest.jsonl").write_text("\n".join([*lines[:2], edited, *lines[3:]]) + "\n")
+    for more in ((), ("--html", tmp_path / "x.html"), ("--png", tmp_path / "x.png")):
+        shown = run("show", root, *more)
+        assert (shown.exit_code, shown.output.count("\n")) == (2, 1), shown.output
+        assert words in shown.output
+        assert "badbatch corpus verify" in shown.output
+    assert sorted(os.listdir(tmp_path)) == ["c"]
+
+
+@pytest.mark.parametrize(("old", "new"), [('"counts"', '"sums"'), ('"samples": 5,\n  "seed"', '"smaples": 5,\n  "seed"')])
+def test_show_of_an_edited_corpus_json_is_one_line(old: str, new: str, tmp_path: Path) -> None:
+    """A corpus.json that was changed by hand, and cannot be read, is named in one line."""
+    root = tmp_path / "c"
+    assert run("make", root, "--samples", 5, "--damage", "0", "--oddities", "0", "--size", "64", "-q").exit_code == 0
+    text = (root / "corpus.json").read_text()
+    assert old in text
+    (root / "corpus.json").write_text(text.replace(old, new))
+    shown = run("show", root, "--html", tmp_path / "x.html")
+    assert (shown.exit_code, shown.output.count("\n")) == (2, 1), shown.output
+    assert "corpus.json" in shown.output
 
 
 def test_options_are_parsed_as_they_are_written() -> None:

@@ -76,6 +76,7 @@ def corpus() -> None:
 @click.option("--per-file", type=int, help="Samples in one file or shard.  [default: a hundredth, from 10 to 100]")
 @click.option("--from", "origin", metavar="DIR", help="Copy this folder's good pictures and damage the copies.")
 @click.option("--jobs", type=int, help="Processes.  [default: one a processor]")
+@click.option("--no-pipes", is_flag=True, help="No named pipes (FIFOs) among the faults: programs that open one hang.")
 @click.option("--force", is_flag=True, help="Replace DIR if it holds a corpus made by badbatch.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @_door
@@ -92,6 +93,7 @@ def make(
     per_file: int | None,
     origin: str | None,
     jobs: int | None,
+    no_pipes: bool,
     force: bool,
     quiet: bool,
 ) -> None:
@@ -122,13 +124,20 @@ def make(
     began = time.monotonic()
     with _progress("samples", quiet) as told:
         made = make_corpus(
-            address, recipe, jobs=jobs, force=force, progress=told and (lambda done, total, _: told(done, total))
+            address,
+            recipe,
+            jobs=jobs,
+            force=force,
+            pipes=not no_pipes,
+            progress=told and (lambda done, total, _: told(done, total)),
         )
     if not quiet:
         _say(address, made, time.monotonic() - began)
 
 
 def _say(address: str, made: dict[str, Any], seconds: float) -> None:
+    from .readme import special_counts
+
     counts = made["counts"]
     click.echo(
         f"{address}: {counts['samples']:,} samples in {counts['files']:,} files, {counts['bytes'] / 1e6:,.1f} MB, "
@@ -147,6 +156,11 @@ def _say(address: str, made: dict[str, Any], seconds: float) -> None:
         )
     if counts["fault"].get("no-permission", {}).get("good"):
         click.echo("  no-permission does not take hold: this user may read any file")
+    if pipes := special_counts(made).get("fifo"):
+        click.echo(
+            f"  {pipes:,} named pipe(s): cat, sha256sum and some versions of cp and tar hang at them (README.md says more; "
+            "--no-pipes leaves them out)"
+        )
     if "://" in address and not address.startswith("file://") and "missing-file" in counts["fault"]:
         click.echo("  no links, pipes, folders or permissions as faults: they need a local folder")
 
@@ -177,9 +191,16 @@ def verify(address: str, jobs: int | None, quiet: bool) -> int:
 @click.option("--png", "png_path", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture.")
 @_door
 def show(address: str, html_path: Path | None, png_path: Path | None) -> None:
-    """Write a contact sheet: each fault in DIR as decoders show it, with its truth."""
+    """Say what is in DIR, or write a contact sheet.
+
+    Without an option the faults are listed with their numbers and an example each. A contact sheet shows each fault as
+    decoders show it, beside what the manifest says of it.
+    """
     if html_path is None and png_path is None:
-        raise UserError("say what to write: --html FILE or --png FILE")
+        from .summary import summary
+
+        click.echo(summary(address))
+        return
     from . import show as sheets
 
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import hashlib
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -13,11 +14,12 @@ from typing import IO
 
 from ..errors import UserError
 from . import manifest
-from .base import Choice, Chunk, CorpusKind, FileRecord, MadeFile, Recipe
+from .base import Chunk, CorpusKind, FileRecord, MadeFile, Recipe
 from .damage import disk_faults
 from .folders import Folder, LocalFolder, folder
-from .manifest import Counts, corpus_json, library_versions, line
-from .recipe import checked, kind_of
+from .manifest import Counts, corpus_json, digest_of, library_versions, line
+from .readme import readme
+from .recipe import checked, kind_of, without_faults, without_pipes
 from .verify import strangers
 from .workers import ordered
 
@@ -39,7 +41,13 @@ class _Done:
 
 
 def make(
-    address: str, recipe: Recipe, *, jobs: int | None = None, force: bool = False, progress: Progress | None = None
+    address: str,
+    recipe: Recipe,
+    *,
+    jobs: int | None = None,
+    force: bool = False,
+    pipes: bool = True,
+    progress: Progress | None = None,
 ) -> dict[str, object]:
     """Make a corpus; the same recipe and library versions give the same bytes, whatever ``jobs`` is.
 
@@ -48,6 +56,7 @@ def make(
         recipe: what to make; its ``samples`` are counted from the files there when it has an ``origin``.
         jobs: processes; None: one for each processor.
         force: replace a folder that holds a corpus of badbatch's.
+        pipes: whether named pipes may be among the faults.
         progress: told now and then how far the work is.
 
     Returns:
@@ -58,6 +67,7 @@ def make(
     """
     target = folder(address)
     recipe = _for_target(checked(_counted(recipe)), target)
+    recipe = recipe if pipes else without_pipes(recipe)
     _refuse(target, recipe, force)
     kind = kind_of(recipe.kind)
     workplace = target.beside("making")
@@ -101,19 +111,11 @@ def _for_target(recipe: Recipe, target: Folder) -> Recipe:
     """Without the faults that only a local file system can hold, where the target is none."""
     if target.local:
         return recipe
-    known = disk_faults(recipe.kind)
-    placed = {name for name, cls in known.items() if getattr(cls, "special", "missing") != "missing"}
+    placed = {name for name, cls in disk_faults(recipe.kind).items() if getattr(cls, "special", "missing") != "missing"}
     named = [choice.fault for choice in recipe.faults if choice.fault in placed]
     if named:
         raise UserError(f"--fault {named[0]} needs a local folder: {target.address} holds ordinary files alone")
-    if recipe.faults or not placed:
-        return recipe
-    return replace(
-        recipe,
-        faults=tuple(
-            Choice(name) for name, cls in known.items() if not cls.odd and not cls.by_name and name not in placed
-        ),
-    )
+    return without_faults(recipe, placed)
 
 
 def _refuse(target: Folder, recipe: Recipe, force: bool) -> None:
@@ -184,9 +186,12 @@ def _fill(
         for output in outputs:
             output.close()
     digests = {output.name: output.digest() for output in outputs}
-    text = corpus_json(recipe, counts, library_versions(kind.libraries), digests)
-    with workplace.open(manifest.CORPUS, "wb") as file:
-        file.write(text)
+    corpus = corpus_json(recipe, counts, library_versions(kind.libraries), digests)
+    about = readme(corpus).encode("utf-8")
+    corpus["readme"] = digest_of(about)
+    for name, text in ((manifest.README, about), (manifest.CORPUS, json.dumps(corpus, indent=1).encode("ascii") + b"\n")):
+        with workplace.open(name, "wb") as file:
+            file.write(text)
 
 
 class _Output:

@@ -5,6 +5,7 @@ The schema is described in ``docs/corpus-manifest.md``.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import platform
@@ -14,13 +15,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import UserError
+from ..errors import UserError, one_line
 from .base import SCHEMA_VERSION, FileRecord, Recipe, SampleRecord
 from .folders import Folder, folder
 
-MANIFEST, FILES, CORPUS = "manifest.jsonl", "files.jsonl", "corpus.json"
-OWN_FILES = (MANIFEST, FILES, CORPUS)
+MANIFEST, FILES, CORPUS, README = "manifest.jsonl", "files.jsonl", "corpus.json", "README.md"
+OWN_FILES = (MANIFEST, FILES, CORPUS, README)
 _MARK = "badbatch corpus"
+_EDITED = ": was the corpus edited? badbatch corpus verify says what differs"
+_KEYS = ("recipe", "seed", "counts", "manifests")
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: also names that are no valid Unicode survive
 
 
@@ -82,9 +85,9 @@ class Counts:
 
 def corpus_json(
     recipe: Recipe, counts: Counts, libraries: Mapping[str, str], digests: Mapping[str, Mapping[str, Any]]
-) -> bytes:
-    """The text of ``corpus.json``. ``digests`` has the name, sha256 and length of each manifest file."""
-    data = {
+) -> dict[str, Any]:
+    """What ``corpus.json`` says. ``digests`` has the name, sha256 and length of each manifest file."""
+    return {
         "what": _MARK,
         "schema": SCHEMA_VERSION,
         "made_by": f"badbatch {_version('badbatch') or '(not installed)'}",
@@ -94,7 +97,11 @@ def corpus_json(
         "libraries": dict(libraries),
         "manifests": {name: dict(digest) for name, digest in digests.items()},
     }
-    return json.dumps(data, indent=1).encode("ascii") + b"\n"
+
+
+def digest_of(data: bytes) -> dict[str, Any]:
+    """``sha256`` (hexadecimal) and ``length`` of a file's bytes."""
+    return {"sha256": hashlib.sha256(data).hexdigest(), "length": len(data)}
 
 
 def library_versions(names: tuple[str, ...]) -> dict[str, str]:
@@ -136,24 +143,55 @@ def read_corpus(where: Folder | str) -> dict[str, Any]:
             f"{where.address} has a manifest of schema {data.get('schema')}, and this badbatch reads {SCHEMA_VERSION}: "
             "make the corpus again from its recipe"
         )
+    if missing := [key for key in _KEYS if key not in data]:
+        raise UserError(f"{where.address}: {CORPUS} lacks {', '.join(missing)}: make the corpus again")
     return data
 
 
 def read_recipe(where: Folder | str) -> Recipe:
-    """The recipe by which a corpus was made."""
-    return Recipe.from_json(read_corpus(where)["recipe"])
+    """The recipe by which a corpus was made.
+
+    Raises:
+        UserError: there is no corpus, or its recipe was edited and can no longer be read.
+    """
+    where = folder(where) if isinstance(where, str) else where
+    recipe = read_corpus(where)["recipe"]
+    try:
+        return Recipe.from_json(recipe)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"{where.address}: the recipe in {CORPUS} cannot be read ({one_line(error)}){_EDITED}") from error
 
 
 def read_samples(where: Folder | str) -> Iterator[SampleRecord]:
-    """Every sample's record, in order of ids, one at a time."""
-    for text in read_lines(where, MANIFEST):
-        yield SampleRecord.from_json(json.loads(text))
+    """Every sample's record, in order of ids, one at a time.
+
+    Raises:
+        UserError: a line is not such a record, or its id is not the number of the line; the message names the line.
+    """
+    where = folder(where) if isinstance(where, str) else where
+    for number, text in enumerate(read_lines(where, MANIFEST)):
+        try:
+            record = SampleRecord.from_json(json.loads(text))
+            problem = _problem(record, number)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = one_line(error)
+        if problem:
+            raise UserError(f"{where.address}: line {number + 1} of {MANIFEST} is not a sample's record ({problem}){_EDITED}")
+        yield record
 
 
-def read_files(where: Folder | str) -> Iterator[FileRecord]:
-    """Every file's record, for kinds that put several samples into one file."""
-    for text in read_lines(where, FILES):
-        yield FileRecord.from_json(json.loads(text))
+def _problem(record: SampleRecord, number: int) -> str:
+    """What is wrong with a record that could be built, in words; empty: nothing."""
+    if record.id != number:
+        return f"its id is {record.id!r}, and should be {number}"
+    if not isinstance(record.path, str):
+        return f"its path is {record.path!r}"
+    for name, struck in (("fault", record.fault), ("oddity", record.oddity)):
+        if struck is not None and not isinstance(struck["fault"], str):
+            return f"its {name} is {struck!r}"
+    if not isinstance(record.said, dict):
+        return f"its said is {record.said!r}"
+    return ""
 
 
 def read_lines(where: Folder | str, name: str) -> Iterator[bytes]:

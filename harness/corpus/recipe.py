@@ -84,6 +84,28 @@ def _sorted_out(recipe: Recipe) -> Recipe:
     return dataclasses.replace(recipe, faults=tuple(damage), odd_faults=tuple(oddities))
 
 
+def without_faults(recipe: Recipe, names: set[str]) -> Recipe:
+    """The recipe with those faults left out of what it draws from; faults that it names stay as they are."""
+    known = disk_faults(recipe.kind)
+    if recipe.faults or not names & set(known):
+        return recipe
+    left = [name for name, cls in known.items() if not cls.odd and not cls.by_name and name not in names]
+    return dataclasses.replace(recipe, faults=tuple(Choice(name, known[name].weight) for name in left))
+
+
+def without_pipes(recipe: Recipe) -> Recipe:
+    """The recipe without named pipes: a program that copies or hashes every path of a folder waits at one for ever.
+
+    Raises:
+        UserError: the recipe names a fault that is a pipe.
+    """
+    pipes = {name for name, cls in disk_faults(recipe.kind).items() if getattr(cls, "special", None) == "fifo"}
+    named = [choice.fault for choice in recipe.faults if choice.fault in pipes]
+    if named:
+        raise UserError(f"--fault {named[0]} is a named pipe, and --no-pipes leaves pipes out: give one of the two")
+    return without_faults(recipe, pipes)
+
+
 def _nearest(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     if near:

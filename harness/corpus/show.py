@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import tarfiles
 from .base import CorpusKind, Recipe, SampleRecord
 from .folders import Folder, folder
-from .manifest import read_corpus, read_samples
+from .manifest import read_corpus, read_recipe, read_samples
 from .oracles import WHOLE
 from .recipe import kind_of
 
@@ -52,16 +52,12 @@ class Row:
         return f"whole, says {' and '.join(self.record.said)}" if self.record.said else ""
 
 
-def rows(address: str) -> tuple[dict[str, Any], list[Row]]:
-    """What ``corpus.json`` says, and a row for each fault and oddity in each state it came to.
+def examples(where: Folder) -> list[Row]:
+    """A row for each fault and oddity in each state it came to: the first such sample, without its views.
 
     Raises:
-        UserError: there is no corpus.
+        UserError: there is no manifest, or a line of it cannot be read.
     """
-    where = folder(address)
-    corpus = read_corpus(where)
-    recipe = Recipe.from_json(corpus["recipe"])
-    kind = kind_of(recipe.kind)
     found: dict[tuple[bool, str, str], Row] = {}
     for record in read_samples(where):
         struck = record.fault or record.oddity
@@ -73,10 +69,22 @@ def rows(address: str) -> tuple[dict[str, Any], list[Row]]:
         else:
             parameters = ", ".join(f"{name}={value}" for name, value in struck.items() if name != "fault")
             found[key] = Row(struck["fault"], parameters, record.fault is None, record)
-    out = [row for _, row in sorted(found.items(), key=lambda item: item[0])]
+    return [row for _, row in sorted(found.items(), key=lambda item: item[0])]
+
+
+def rows(address: str) -> tuple[dict[str, Any], list[Row]]:
+    """What ``corpus.json`` says, and the :func:`examples` with what each reader shows of them.
+
+    Raises:
+        UserError: there is no corpus, or it was edited and cannot be read.
+    """
+    where = folder(address)
+    recipe = read_recipe(where)
+    kind = kind_of(recipe.kind)
+    out = examples(where)
     for row in out:
         row.views = list(_views(where, kind, recipe, row.record))
-    return corpus, out
+    return read_corpus(where), out
 
 
 def _views(where: Folder, kind: CorpusKind, recipe: Recipe, record: SampleRecord) -> Iterator[View]:
@@ -167,7 +175,7 @@ def png(address: str) -> bytes:
     sheet = Image.new("RGB", (text + wide, 48 + high * max(1, len(found))), "white")
     pen = ImageDraw.Draw(sheet)
     font, bold = ImageFont.load_default(12), ImageFont.load_default(15)
-    pen.text((10, 14), _headline(address, corpus), fill="black", font=bold)
+    pen.text((10, 14), headline(address, corpus), fill="black", font=bold)
     for index, row in enumerate(found):
         top = 48 + index * high
         pen.line((0, top, sheet.width, top), fill="#dddddd")
@@ -199,7 +207,8 @@ def _wrapped(texts: list[str], width: int) -> list[str]:
     ]
 
 
-def _headline(address: str, corpus: dict[str, Any]) -> str:
+def headline(address: str, corpus: dict[str, Any]) -> str:
+    """Address, samples by state, and seed, in one line."""
     counts = corpus["counts"]
     states = ", ".join(f"{count} {state}" for state, count in counts["state"].items())
     return f"{address}: {counts['samples']} samples ({states}), seed {corpus['seed']}"
@@ -256,7 +265,7 @@ def html(address: str) -> str:
     environment.filters["base64"] = _base64
     parts = [("Damage", [row for row in found if not row.odd]), ("Legal oddities", [row for row in found if row.odd])]
     return environment.from_string(_PAGE).render(
-        headline=_headline(address, corpus), parts=parts, colours=COLOURS, corpus=json.dumps(corpus, indent=1)
+        headline=headline(address, corpus), parts=parts, colours=COLOURS, corpus=json.dumps(corpus, indent=1)
     )
 
 

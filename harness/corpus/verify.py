@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .folders import Folder, folder
-from .manifest import CORPUS, MANIFEST, OWN_FILES, read_corpus, read_lines
+from .manifest import CORPUS, MANIFEST, OWN_FILES, README, read_corpus, read_lines
 from .workers import ordered
 
 _LINES = 512
@@ -56,6 +56,7 @@ def verify(
     total = int(corpus["counts"]["files"])
     for own, digest in corpus["manifests"].items():
         yield from _own_changes(where, own, digest, corpus["counts"])
+    yield from _readme_changes(where, corpus)
     jobs = 1 if not where.local or total < _FEW else jobs or os.cpu_count() or 1
     done = expected = 0
     lines = read_lines(where, name)
@@ -75,7 +76,20 @@ def strangers(where: Folder) -> Iterator[str]:
     Raises:
         UserError: there is no corpus, or its manifest is not there.
     """
-    return _extras(where, next(reversed(read_corpus(where)["manifests"])))
+    corpus = read_corpus(where)
+    yield from _extras(where, next(reversed(corpus["manifests"])))
+    changes = list(_readme_changes(where, corpus))
+    if (changes and changes[0].what != "missing") or ("readme" not in corpus and where.look(README)[0] != "missing"):
+        yield README  # somebody wrote it, or wrote into it
+
+
+def _readme_changes(where: Folder, corpus: dict[str, Any]) -> Iterator[Change]:
+    if "readme" not in corpus:  # a corpus of badbatch 0.1 has none
+        return
+    found, data = where.look(README)
+    change = _difference(corpus["readme"], None, found, data)
+    if change is not None:
+        yield Change(change[0], README, change[1])
 
 
 def _own_changes(where: Folder, name: str, digest: dict[str, Any], counts: dict[str, Any]) -> Iterator[Change]:
