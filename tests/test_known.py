@@ -7,10 +7,12 @@ import fnmatch
 from pathlib import Path
 from typing import Any
 
+import example_report
 import pytest
 from badbatch.conformance import known
 from badbatch.conformance.judging.verdict import Mark, Verdict, judge
 from badbatch.conformance.known import Known
+from badbatch.conformance.report import files
 from badbatch.harness.errors import UserError
 from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.trial.spec import Topology
@@ -284,3 +286,56 @@ def test_the_files_that_come_along_are_in_order() -> None:
     assert not any(fnmatch.fnmatchcase("pkg:load", e.loader) for e in entries)
     pairs = [dataclasses.replace(e, reason="", link="", where="", flaky=False) for e in entries]
     assert len(set(pairs)) == len(pairs), "two entries speak of the same"
+
+
+def test_a_file_written_from_a_run_excuses_that_run_once_its_reasons_are_filled_in(tmp_path: Path) -> None:
+    """Written, filled in and read, it turns every failure of the same run into a known one, and none of its entries is stale."""
+    report = example_report.report()
+    path = tmp_path / "new.toml"
+    files.write("write-known", path, [report])
+    with pytest.raises(UserError, match=r"^[^\n]*new.toml: \d+ of \d+ failures still have the reason \"FILL IN[^\n]*$"):
+        known.load(path)
+    path.write_text(path.read_text("utf-8").replace(known.PLACEHOLDER, "so it is"), "utf-8")
+    marked, stale = known.apply(report.verdicts, known.load(path))
+    assert {v.mark for v in marked} == {Mark.PASS, Mark.NA, Mark.KNOWN, Mark.INCONCLUSIVE}
+    assert stale == []
+
+
+def test_a_file_written_from_a_run_excuses_nothing_else(tmp_path: Path) -> None:
+    """Its entries cover the trials that failed, and none that passed."""
+    shapes = (Topology(0), Topology(2), Topology(2, 2))
+    verdicts = [
+        verdict(check, Mark.FAIL if topology in failing else Mark.PASS, topology=topology, scenario=scenario)
+        for check, scenario, failing in (
+            ("no-duplicates", "clean", shapes),
+            ("no-lost-batches", "one-bad", shapes[1:]),
+            ("honest-length", "one-bad", shapes[2:]),
+            ("honest-length", "clean", (shapes[0], shapes[2])),
+        )
+        for topology in shapes
+    ]
+    path = tmp_path / "new.toml"
+    report = dataclasses.replace(example_report.report(), loader="pkg:load", verdicts=tuple(verdicts))
+    files.write("write-known", path, [report])
+    path.write_text(path.read_text("utf-8").replace(known.PLACEHOLDER, "so it is"), "utf-8")
+    entries = known.load(path)
+    assert {(e.check, e.scenario, e.topology) for e in entries} == {
+        ("no-duplicates", "clean", "*"),
+        ("no-lost-batches", "one-bad", "workers=[1-9]*"),
+        ("honest-length", "one-bad", "workers=2,ranks=2"),
+        ("honest-length", "clean", "workers=0"),
+        ("honest-length", "clean", "workers=2,ranks=2"),
+    }
+    everything_failed = [dataclasses.replace(v, mark=Mark.FAIL) for v in verdicts]
+    marked, _ = known.apply(everything_failed, entries)
+    assert [m.mark is Mark.KNOWN for m in marked] == [v.mark is Mark.FAIL for v in verdicts]
+
+
+def test_a_known_file_is_never_overwritten(tmp_path: Path) -> None:
+    """A file that is there is refused before the run, and stays as it is."""
+    path = written(tmp_path, "")
+    with pytest.raises(UserError, match="it is there already; give the name of a new file"):
+        files.check_target(path, format="write-known")
+    with pytest.raises(UserError, match="it is there already"):
+        files.write("write-known", path, [example_report.report()])
+    assert path.read_text() == ""

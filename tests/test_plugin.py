@@ -246,6 +246,19 @@ def test_parametrize_with_checks(pytester: pytest.Pytester, monkeypatch: pytest.
     assert list((pytester.path / "scratch").iterdir()) == []
 
 
+def test_a_known_file_is_written_from_a_run(pytester: pytest.Pytester) -> None:
+    """Failures of a run become a known file; filled in, it makes the next run green; a second one is refused at once."""
+    chosen = ("--loader", "mine:doubling", "--loader-workers=0", "--loader-ranks=1", "--loader-scenario=clean")
+    assert run(pytester, *chosen, "--loader-write-known=new.toml").ret == pytest.ExitCode.TESTS_FAILED
+    text = (pytester.path / "new.toml").read_text()
+    assert "no-duplicates" in text
+    again = run(pytester, *chosen, "--loader-write-known=new.toml")
+    assert again.ret == pytest.ExitCode.USAGE_ERROR
+    again.stderr.fnmatch_lines(["*cannot write the known file new.toml: it is there already*"])
+    (pytester.path / "new.toml").write_text(text.replace("FILL IN: why is this failure accepted?", "a test of ours"))
+    assert run(pytester, *chosen, "--loader-known=new.toml").ret == pytest.ExitCode.OK
+
+
 def test_check_loader_returns_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library session runs the suite and returns its report."""
     from badbatch.conformance import check_loader

@@ -95,23 +95,31 @@ def _targets(**given: str | None) -> dict[str, Path]:
     from ..report.files import check_target
 
     found = {kind: Path(path) for kind, path in given.items() if path}
-    for path in found.values():
-        check_target(path)
+    for kind, path in found.items():
+        check_target(path, format=kind)
     return found
 
 
 @badbatch.command()
 @click.argument("loader", metavar="LOADER")
-@_suite_options("json", "html", "junit")
+@_suite_options("json", "html", "junit", "write-known")
 @_quiet
-def run(loader: str, quiet: bool, json: str | None, html: str | None, junit: str | None, **given: Any) -> ExitCode:
+def run(
+    loader: str,
+    quiet: bool,
+    json: str | None,
+    html: str | None,
+    junit: str | None,
+    write_known: str | None,
+    **given: Any,
+) -> ExitCode:
     """Hold LOADER (pkg.module:attr) to its promises.
 
     Runs the conformance suite. The current directory is importable. The folders of failing trials are kept in .badbatch,
     for badbatch replay and badbatch judge.
     """
     options = _options(given)
-    targets = _targets(json=json, html=html, junit=junit)
+    targets = _targets(json=json, html=html, junit=junit, **{"write-known": write_known})
     from ..engine.suite import Suite
     from .progress import Progress
 
@@ -122,7 +130,7 @@ def run(loader: str, quiet: bool, json: str | None, html: str | None, junit: str
         suite.prepare()
         report = suite.run(progress.judged)
     _write(targets, [report])
-    _print_report(report, quiet, aside=targets.get("json") == Path("-"))
+    _print_report(report, quiet, aside=Path("-") in targets.values())
     return report.exit_code
 
 

@@ -220,6 +220,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("json", "Write the report as JSON (docs/report-schema.md); - is standard output.", "FILE", convert=Path,
            is_path=True),
     Option("html", "Write the report as one self-contained HTML file.", "FILE", convert=Path, is_path=True),
+    Option("write-known", "Write the failures of this run as a new known file, with reasons to fill in.", "FILE", convert=Path,
+           is_path=True),
     Option("junit", "Write the verdicts as JUnit XML.", "FILE", convert=Path, places=("command",)),
 )
 # fmt: on

@@ -12,6 +12,7 @@
     link = "https://…"                    # optional: where it is followed up
     flaky = true                          # optional: it does not fail each time
 
+``badbatch run --write-known FILE`` writes such a file from a run, with reasons to fill in; it is refused until they are.
 An entry that matches nothing, or whose check now holds, is stale and fails the run. Files that come with badbatch lie
 beside this module.
 """
@@ -47,6 +48,9 @@ _REQUIRED = ("check", "scenario", "reason")
 _FIELDS = (*_TEXTS, "flaky")
 _OLD_NAMES = {"unsteady": "flaky"}  # what files that are older than the name may still call a field
 _TOP = ("known", "loader")
+PLACEHOLDER = "FILL IN: why is this failure accepted?"
+"""The reason in a known file that was written from a run (:mod:`.writing`), until someone gives the true one."""
+
 _WILD = set("*?[")
 
 _Trial = tuple[str, str, str, Topology]
@@ -135,6 +139,10 @@ def load(path: Path) -> list[Known]:
             found += [Known(check=check, scenario=scenario, where=where, **rest) for check, scenario in pairs]
     if problems:
         raise UserError("\n".join(problems))
+    if waiting := sum(entry.reason == PLACEHOLDER for entry in found):
+        raise UserError(
+            f'{path}: {waiting} of {len(found)} failures still have the reason "{PLACEHOLDER}": say in each entry why, or remove it'
+        )
     return found
 
 

@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
         options = to_options(values, sources, folders)
         files = {
             name: path
-            for name in ("json", "html")
+            for name in ("json", "html", "write-known")
             if (path := BY_NAME[name].value(values[name], sources[name], folders.get(name))) is not None
         }
     except UserError as error:

@@ -57,8 +57,8 @@ class Session:
     def pytest_collection(self) -> None:
         """Find out before the run, not after it, that a report could not be written."""
         try:
-            for target in self._files.values():
-                check_target(target, self._config.invocation_params.dir)
+            for name, target in self._files.items():
+                check_target(target, self._config.invocation_params.dir, name)
         except UserError as error:
             raise pytest.UsageError(str(error)) from None
 

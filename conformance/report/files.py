@@ -10,18 +10,22 @@ from ...harness.errors import UserError
 from .jsonfile import dumps_reports, must_be_writable, write_text
 from .model import Report
 
-FORMATS = ("json", "html", "junit")
+FORMATS = ("json", "html", "junit", "write-known")
 STANDARD_OUTPUT = Path("-")
 
 
-def check_target(path: Path, directory: Path = Path(".")) -> None:
+def check_target(path: Path, directory: Path = Path("."), format: str = "") -> None:
     """Find out before a run whether its report could be written.
 
     Raises:
-        UserError: it could not, and why.
+        UserError: it could not, and why. A known file never goes over a file that is there: reasons that were filled in
+            would be lost.
     """
-    if path != STANDARD_OUTPUT:
-        must_be_writable(directory / path)
+    if path == STANDARD_OUTPUT:
+        return
+    must_be_writable(directory / path)
+    if format == "write-known" and (directory / path).exists():
+        raise UserError(f"cannot write the known file {path}: it is there already; give the name of a new file")
 
 
 def write(format: str, path: Path, reports: Sequence[Report], directory: Path = Path(".")) -> None:
@@ -30,6 +34,7 @@ def write(format: str, path: Path, reports: Sequence[Report], directory: Path = 
     Raises:
         UserError: the file cannot be written.
     """
+    check_target(path, directory, format)
     write_text_to(_text(format, reports), directory / path if Path(path) != STANDARD_OUTPUT else STANDARD_OUTPUT)
 
 
@@ -57,4 +62,8 @@ def _text(format: str, reports: Sequence[Report]) -> str:
         from . import junit
 
         return junit.dumps(reports)
+    if format == "write-known":
+        from ..known import writing
+
+        return writing.dumps(reports)
     raise UserError(f"there is no report format {format!r}; there are {', '.join(FORMATS)}")
