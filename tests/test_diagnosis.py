@@ -139,8 +139,7 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
      {"samples": 5, "batch": 2, "ranks": 2, "contract": _EXACT}),
     ("exhausted-after-one-epoch", "fresh-epoch", "0-3 4-7 8-11 end epoch end", {}),
     ("goes-on-where-it-was-left", "fresh-epoch", "0-3 break epoch 4-7 8-11 end", {"break_after": 1}),
-    ("stale-batches-delivered", "fresh-epoch", "w0:read0-7 0-3 break epoch 4-7 w0:read0-7 0-3 4-7 end",
-     {"break_after": 1, "workers": 1}),
+    ("stale-batches-delivered", "fresh-epoch", "0-3 break epoch 4-7 0-3 4-7 end", {"break_after": 1}),
     ("workers-kept-after-break", "no-leftovers", "0-3 break closing closed left:process:a_worker", {"break_after": 1}),
     ("helpers-not-ended", "no-leftovers", "0-3 4-7 8-11 end closing closed left:thread:prefetcher", {}),
     ("closing-waits-in-vain", "no-leftovers", "0-3 4-7 8-11 end closing +20s stalled", {"helpers": 2}),
@@ -240,11 +239,10 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("exhausted-after-one-epoch", "fresh-epoch", "0-3 4-7 8-11 end epoch 0-3 end", {}),
     # The later epoch repeats what had come.
     ("goes-on-where-it-was-left", "fresh-epoch", "0-3 break epoch 0-3 8-11 end", {"break_after": 1}),
-    # All that it brought was read in the epoch itself.
-    ("stale-batches-delivered", "fresh-epoch", "w0:read0-7 0-3 break epoch w0:read4-7 4-7 w0:read0-7 0-3 4-7 end",
-     {"break_after": 1, "workers": 1}),
-    # Nothing was read in the later epoch: the loader keeps the samples in memory.
-    ("stale-batches-delivered", "fresh-epoch", "w0:read0-11 0-3 4-7 8-11 end epoch 0-3 8-11 end", {"workers": 1}),
+    # It starts over at once.
+    ("stale-batches-delivered", "fresh-epoch", "0-3 break epoch 0-3 4-7 4-7 end", {"break_after": 1}),
+    # The epoch before was not left.
+    ("stale-batches-delivered", "fresh-epoch", "0-3 4-7 8-11 end epoch 4-7 0-3 4-7 end", {}),
     # No break.
     ("workers-kept-after-break", "no-leftovers", "0-3 4-7 8-11 end closing closed left:process:a_worker", {}),
     # No helper lived: closing is stuck in itself.

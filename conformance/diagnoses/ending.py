@@ -194,26 +194,24 @@ def exhausted_after_one_epoch(case: Case) -> str | None:
 
 @diagnosis(
     "stale-batches-delivered",
-    cause="A later epoch begins with batches that were read ahead for the epoch before.",
+    cause="A later epoch begins with batches that were read ahead for the epoch before, which was left, and then starts over.",
     fix="When a new epoch begins, throw away what the workers had read ahead, or tag each batch with its epoch.",
     explains=("fresh-epoch",),
 )
 def stale_batches_delivered(case: Case) -> str | None:
     later = case.epoch
-    begun = case.history.of(Kind.EPOCH, epoch=later.number)
-    reads = case.history.of(Kind.READ)
-    if later is case.ledger.first or not len(begun) or not len(reads):
+    if later is case.ledger.first or case.ledger.epochs[later.number - 1].whole:
         return None
-    start = int(begun["time"].min())
-    since = reads[reads["time"] >= start]
-    arrived = case.arrived[np.argsort(case.arrived["time"], kind="stable")]
-    fresh = np.zeros(len(arrived), np.bool_)
-    for index, (sample, time) in enumerate(zip(arrived["sample"], arrived["time"], strict=True)):
-        fresh[index] = np.any((since["sample"] == sample) & (since["time"] <= time))
-    stale = int(np.count_nonzero(~fresh))
-    if not stale or stale == len(arrived) or fresh[:stale].any():  # a cache does not read again either
+    before = case.history.of(Kind.ARRIVED, epoch=later.number - 1)["sample"]
+    arrived = case.arrived["sample"]
+    starts = np.flatnonzero(arrived == before[0]) if len(before) else before
+    stale = int(starts[0]) if len(starts) else 0
+    if not stale or np.isin(arrived[:stale], before).any():
         return None
-    return f"the first {count(stale, 'sample')} of epoch {later.number} had been read before it began"
+    return (
+        f"epoch {later.number} began with {count(stale, 'sample')} that epoch {later.number - 1} had not come to when it was left, "
+        f"and only then with sample {before[0]}"
+    )
 
 
 @diagnosis(

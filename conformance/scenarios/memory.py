@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...harness.faults.abort import Abort
 from ...harness.faults.empty_tensor import EmptyTensor
+from ...harness.faults.errno import Errno
 from ...harness.faults.exit import Exit
 from ...harness.faults.frozen import Frozen
 from ...harness.faults.hang import Hang
@@ -62,6 +63,18 @@ SCENARIOS: tuple[Scenario, ...] = (
              RaiseUnpicklableError(), "one"),
     Scenario("unpicklable-sample", "A sample that holds a lazily opened file cannot leave its worker.",
              UnpicklableSample(), "batch-start"),
+    # Errors of the system that loaders treat differently from a damaged sample, each with a scenario of its own. EACCES has none
+    # here: in memory it is one more OSError, and on disk `no-permission` has it.
+    Scenario("io-error", "A disk with a bad sector: an OSError with a number (EIO). Pillow's for a damaged picture has none, so "
+             "careful loaders treat the two differently.", Errno("EIO"), "one"),
+    Scenario("too-many-files", "A data set that leaks descriptors reaches the limit of its worker (EMFILE): loaders take it for a "
+             "failure of their own pipes.", Errno("EMFILE"), "one"),
+    Scenario("disk-full", "A data set that caches what it reads meets a full disk (ENOSPC): loaders take it for a failure of their own "
+             "cache.", Errno("ENOSPC"), "one"),
+    Scenario("read-timed-out", "A network file system gives up (ETIMEDOUT): Python makes it a TimeoutError, which is also what a "
+             "loader's own wait ends in.", Errno("ETIMEDOUT"), "one"),
+    Scenario("stale-handle", "A file on NFS was replaced (ESTALE): loaders open it again and again, as if that always helped.",
+             Errno("ESTALE"), "one"),
     Scenario("hung-read", "A read from a stalled network file system never returns.", Hang(), "one",
              needs_workers=True, timed=True),
     Scenario("hung-holding-lock", "A C extension blocks with the interpreter lock held: no Python code of its process can run.",

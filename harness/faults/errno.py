@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import resource
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NoReturn
@@ -12,20 +13,21 @@ from typing import Literal, NoReturn
 from .base import Effect, Fault, Read, fault
 from .parameters import check_parameters
 
-Name = Literal["EIO", "ESTALE", "EACCES", "ENOSPC"]
+Name = Literal["EIO", "ESTALE", "EACCES", "ENOSPC", "EMFILE", "ETIMEDOUT"]
 
 
 @fault("errno", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class Errno(Fault):
-    """The read fails with an ``OSError`` of the system: a broken disk, a stale network file, no permission, a full disk.
+    """The read fails with an ``OSError`` of the system: a broken disk, a stale network file, a full disk, and the like.
 
     On Linux a real system call fails so, whatever the user's rights are, except that ESTALE takes root's; where none
     can be made to fail, the same exception is built by hand.
     """
 
     name: Name = "EIO"
-    """EIO (input/output error), ESTALE (stale file handle), EACCES (permission denied) or ENOSPC (no space left)."""
+    """EIO (input/output error), ESTALE (stale file handle), EACCES (permission denied: a ``PermissionError``), ENOSPC (no
+    space left), EMFILE (too many open files) or ETIMEDOUT (timed out: a ``TimeoutError``)."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -64,6 +66,39 @@ def _eacces() -> None:
     os.close(os.open("/proc/sys/vm/compact_memory", os.O_RDONLY))
 
 
+def _emfile() -> None:
+    # PyDLL keeps the interpreter lock: no Python thread runs while this process may open nothing.
+    libc = ctypes.PyDLL(None, use_errno=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        opened = libc.open(os.fsencode(os.devnull), os.O_RDONLY)
+        number = ctypes.get_errno()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if opened == -1:
+        raise OSError(number, os.strerror(number))
+    os.close(opened)
+
+
+class _Time(ctypes.Structure):
+    _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
+
+
+def _etimedout() -> None:
+    # A semaphore that nobody raises, and a moment that has passed: the call times out at once.
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "sem_timedwait"):  # macOS has none
+        return
+    semaphore = (ctypes.c_long * 8)()
+    libc.sem_init(ctypes.byref(semaphore), 0, 0)
+    waited = libc.sem_timedwait(ctypes.byref(semaphore), ctypes.byref(_Time(0, 0)))
+    number = ctypes.get_errno()
+    libc.sem_destroy(ctypes.byref(semaphore))
+    if waited == -1:
+        raise OSError(number, os.strerror(number))
+
+
 class _FileHandle(ctypes.Structure):
     _fields_ = [("handle_bytes", ctypes.c_uint), ("handle_type", ctypes.c_int), ("f_handle", ctypes.c_ubyte * 8)]
 
@@ -84,5 +119,12 @@ def _estale() -> None:
         os.close(mount)
 
 
-FAILING_CALLS: dict[str, Callable[[], None]] = {"EIO": _eio, "ESTALE": _estale, "EACCES": _eacces, "ENOSPC": _enospc}
+FAILING_CALLS: dict[str, Callable[[], None]] = {
+    "EIO": _eio,
+    "ESTALE": _estale,
+    "EACCES": _eacces,
+    "ENOSPC": _enospc,
+    "EMFILE": _emfile,
+    "ETIMEDOUT": _etimedout,
+}
 """Each makes a real call that fails so; it returns, or raises another ``OSError``, where the platform has none."""
