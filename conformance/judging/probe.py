@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 
-from ...harness.contract.job import AfterError, Batches, Contract, OnDamage, Tail
+from ...harness.contract.job import MEMORY_SOURCES, AfterError, Batches, Contract, OnDamage, Tail
 from ...harness.errors import HarnessError, LoaderError
 from ...harness.processes.rank import BROKE
 from ...harness.trial.event_log import Kind, Where
@@ -30,14 +31,36 @@ def must_be_usable(history: History) -> None:
     if len(unreadable):
         raise LoaderError(f"{spec.loader}: {history.text(unreadable[0])}")
     raised = history.of(Kind.RAISED)
-    failed = raised[np.isin(raised["flags"], (Where.FACTORY, Where.ITER))]
-    if len(failed) and not len(history.of(Kind.GOT)):
-        what = "building it" if failed[0]["flags"] == Where.FACTORY else "iter() of it"
-        lines = history.text(failed[0]).strip().splitlines()
-        kind = history.text(failed[0], "type").removeprefix("builtins.")
-        raise LoaderError(
-            f"{spec.loader}: {what} with source {spec.source!r} raised {kind}: {lines[-1][:200] if lines else ''}"
-        )
+    if not len(raised) or len(history.of(Kind.GOT)):
+        return
+    kind = history.text(raised[0], "type").removeprefix("builtins.")
+    lines = history.text(raised[0]).strip().splitlines()
+    said = f"raised {kind}: {lines[-1][:200] if lines else ''}"
+    hint = _missing_input(history, raised[0])
+    where = Where(int(raised[0]["flags"]))
+    if where in (Where.FACTORY, Where.ITER) or hint:
+        what = {Where.FACTORY: "building it", Where.ITER: "iter() of it"}.get(where, "next()")
+        raise LoaderError(f"{spec.loader}: {what} with source {spec.source!r} {said}{hint}")
+
+
+_NONE = re.compile(r"\bNone(Type)?\b")
+
+
+def _missing_input(history: History, error: np.void) -> str:
+    """What to declare, where a loader took the part of the job that its source does not have; empty: it is another error."""
+    said = history.text(error)
+    if re.search(r"\bnot Job\b|'Job'", said):
+        return "; it is called with one argument, the job: its files lie in job.root, its data set is job.dataset"
+    if not _NONE.search(said):
+        return ""
+    source = history.spec.source
+    part, reads, other = ("root", "files", "imagefolder") if source in MEMORY_SOURCES else ("dataset", "a data set", "map")
+    if part not in history.text(error, "traceback"):
+        return ""
+    return (
+        f"; job.{part} is None with source {source!r}: a loader that reads {reads} declares its sources, "
+        f'like @loader(sources=("{other}",))'
+    )
 
 
 def infer(history: History, declared: Contract) -> Contract:

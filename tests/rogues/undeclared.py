@@ -1,0 +1,32 @@
+"""Loaders of files that do not declare their sources, as they are first tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from badbatch.harness import Job, loader
+
+
+def of_files(job: Job) -> list[Any]:
+    """Lists the files when it is built."""
+    return sorted(Path(job.root).iterdir())  # type: ignore[arg-type]
+
+
+def lazily(job: Job) -> Iterator[Any]:
+    """Lists them in the first call of next()."""
+    yield sorted(job.root.iterdir())  # type: ignore[union-attr]
+
+
+@loader(sources=("jsonl",))
+def of_a_dataset(job: Job) -> list[Any]:
+    """Declares files, and reads the data set that there is not."""
+    return [job.dataset[0]]  # type: ignore[index]
+
+
+class OfRoot:
+    """Takes a folder, and is given a job."""
+
+    def __init__(self, root: Any) -> None:
+        self.files = sorted(Path(root).iterdir())
