@@ -8,6 +8,7 @@ from pathlib import Path
 from badbatch.conformance.diagnoses.diagnosis import Diagnosis
 from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.report.model import Report, TrialResult
+from badbatch.conformance.report.run import Run
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.plan import FaultPlan
 from badbatch.harness.trial.spec import Topology, TrialSpec
@@ -152,6 +153,7 @@ def report() -> Report:
         },
         versions={"python": "3.12.1", "torch": "2.5.0"},
         seed=7,
+        run=Run("0.1.0", "2026-01-31T12:00:00+00:00", "badbatch run mypkg.data:make --seed 7", 40, 4),
         trials=tuple(trials()),
         verdicts=tuple(v for result in trials() for v in result.verdicts),
         stale_known=("known.toml, entry 2: error-kept in one-bad[*]: the check holds now; remove the entry",),

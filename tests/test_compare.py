@@ -95,6 +95,25 @@ def test_every_cell_is_printed(width: int) -> None:
         assert all(len(line) <= width for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"run": dataclasses.replace(report().run, samples=100)}, f"samples: 40 in {LOADER}; 100 in {OTHER}"),
+        ({"run": dataclasses.replace(report().run, batch_size=8)}, f"batch size: 4 in {LOADER}; 8 in {OTHER}"),
+        ({"run": dataclasses.replace(report().run, badbatch="")}, f"badbatch: 0.1.0 in {LOADER}; not known in {OTHER}"),
+        ({"seed": 8}, f"seed: 7 in {LOADER}; 8 in {OTHER}"),
+    ],
+)
+def test_runs_that_were_asked_different_questions_are_said_to_be_so(change: dict[str, object], said: str) -> None:
+    """Where samples, batch size, seed or version differ, every format says that the cells cannot be compared, and why."""
+    found = compare([report(), dataclasses.replace(good(), **change)])  # type: ignore[arg-type]
+    assert found.differences == (said,) == tuple(found.to_json()["differences"])
+    for text in (comparison.render(found), comparison.html(found)):
+        assert comparison.DIFFERENT in text and said in " ".join(text.split())
+    assert comparison.DIFFERENT in comparison.markdown(found)
+    assert comparison.DIFFERENT not in comparison.render(both()) and both().differences == ()
+
+
 def test_markdown() -> None:
     """The Markdown has as many cells in each row as in its head, and escapes what would end a cell."""
     hostile = dataclasses.replace(good(), loader="a|b:`c`")

@@ -106,7 +106,7 @@ def test_json_has_the_fields_of_schema_1() -> None:
 def test_json_without_our_additions_is_read() -> None:
     """A report with the fields of schema 1 alone can be read and printed."""
     data = small_report().to_json()
-    for name in ("contracts", "isolation", "stale_known", "notes"):
+    for name in ("contracts", "isolation", "stale_known", "notes", "run"):
         del data[name]
     for entry in data["trials"]:
         for name in ("source", "expected", "folder"):
@@ -174,7 +174,7 @@ def test_every_field_is_documented() -> None:
     """Each field of the JSON report stands in its documentation."""
     page = (HERE.parent / "docs" / "report-schema.md").read_text(encoding="utf-8")
     data = report().to_json()
-    names = {*data, *data["contract"], *data["trials"][0], *data["verdicts"][0], *data["summary"]}
+    names = {*data, *data["run"], *data["contract"], *data["trials"][0], *data["verdicts"][0], *data["summary"]}
     assert {name for name in names if f"`{name}`" not in page} == set()
 
 
@@ -380,6 +380,15 @@ def test_a_reports_repr_is_short_and_names_the_first_failures() -> None:
     assert repr(report()).startswith("<Report on mypkg.data:make: 10 failed, 2 inconclusive, 7 passed")
     assert "first failures: one-bad[workers=2] no-lost-batches, " in repr(report())
     assert repr(with_verdicts(verdict("a", Mark.PASS, "clean", ALONE))) == "<Report on mypkg.data:make: 1 passed>"
+
+
+def test_every_format_says_how_the_report_came_about() -> None:
+    """Date, version, samples, batch size and seed stand in the text and on the page, the command on the page and in JSON."""
+    page = " ".join("".join(Page(htmlfile.dumps([report()])).words).split())
+    for text in (terminal.render(report()), page):
+        assert "2026-01-31 12:00 UTC, badbatch 0.1.0, 40 samples in batches of 4" in text and "seed 7" in text
+    assert "badbatch run mypkg.data:make --seed 7" in page
+    assert report().to_json()["run"]["command"] == "badbatch run mypkg.data:make --seed 7"
 
 
 def test_html_is_plain_and_closed() -> None:

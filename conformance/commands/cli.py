@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that ``badbatch --help`` ans
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -123,7 +124,7 @@ def run(
     from ..engine.suite import Suite
     from .progress import Progress
 
-    with Progress(quiet) as progress, Suite(loader, options, failures=FAILURES) as suite:
+    with Progress(quiet) as progress, Suite(loader, options, failures=FAILURES, command=_command()) as suite:
         progress.begin(loader)
         suite.start()
         progress.begin(loader, len(suite.specs()))
@@ -132,6 +133,11 @@ def run(
     _write(targets, [report])
     _print_report(report, quiet, aside=Path("-") in targets.values())
     return report.exit_code
+
+
+def _command() -> str:
+    """The command line, as it was typed."""
+    return str(click.get_current_context().find_root().obj or "")
 
 
 def _write(targets: dict[str, Path], reports: list[Report]) -> None:
@@ -188,7 +194,7 @@ def compare(
     from .progress import Progress
 
     with Progress(quiet) as progress:
-        found = comparing.gather(names, options, progress.begin, progress.judged)
+        found = comparing.gather(names, options, progress.begin, progress.judged, _command())
     texts = {"json": lambda: dumps(found.to_json()), "html": lambda: comparison.html(found)}
     texts["markdown"] = lambda: comparison.markdown(found)
     for kind, path in targets.items():
@@ -281,7 +287,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        code = badbatch.main(args=arguments, prog_name="badbatch", standalone_mode=False)
+        given = sys.argv[1:] if arguments is None else arguments
+        code = badbatch.main(args=given, prog_name="badbatch", standalone_mode=False, obj=shlex.join(["badbatch", *given]))
         sys.stdout.flush()
         return int(code or 0)
     except click.ClickException as error:

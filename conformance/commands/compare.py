@@ -91,6 +91,17 @@ class Comparison:
         codes = {report.exit_code for report in self.reports}
         return next(code for code in order if code in codes)
 
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """What the runs were asked differently, so that their cells cannot be compared as they stand: a line each."""
+        asked: dict[str, list[Any]] = {
+            "samples": [report.run.samples for report in self.reports],
+            "batch size": [report.run.batch_size for report in self.reports],
+            "seed": [report.seed for report in self.reports],
+            "badbatch": [report.run.badbatch for report in self.reports],
+        }
+        return tuple(_difference(what, values, self.names) for what, values in asked.items() if len(set(values)) > 1)
+
     def to_json(self) -> dict[str, Any]:
         """The comparison, with the whole reports behind it: docs/report-schema.md."""
         cells = []
@@ -112,6 +123,7 @@ class Comparison:
         return {
             "schema": SCHEMA,
             "comparison": list(self.names),
+            "differences": list(self.differences),
             "cells": cells,
             "checks": {
                 name: {loader: dataclasses.asdict(tally) for loader, tally in zip(self.names, tallies, strict=True)}
@@ -119,6 +131,14 @@ class Comparison:
             },
             "reports": [report.to_json() for report in self.reports],
         }
+
+
+def _difference(what: str, values: Sequence[Any], names: Sequence[str]) -> str:
+    """``samples: 40 in mypkg:make; 100 in other:make``."""
+    of: dict[str, list[str]] = collections.defaultdict(list)
+    for value, name in zip(values, names, strict=True):
+        of["not known" if value in (None, "") else str(value)].append(name)
+    return f"{what}: " + "; ".join(f"{value} in {', '.join(some)}" for value, some in of.items())
 
 
 def compare(reports: Sequence[Report], origins: Sequence[str] = ()) -> Comparison:
@@ -192,6 +212,7 @@ def gather(
     options: Options,
     on_begin: Callable[[str, int], None] | None = None,
     on_result: Callable[[TrialResult], None] | None = None,
+    command: str = "",
 ) -> Comparison:
     """Run the suite over each loader, read each report that is already there, and compare.
 
@@ -200,6 +221,7 @@ def gather(
     Args:
         on_begin: told of each loader before it is run, with its number of trials.
         on_result: told of each trial that was judged.
+        command: what was typed to start the comparison.
 
     Raises:
         UserError: fewer than two reports; a file that holds none; a loader that cannot be imported or held to anything.
@@ -210,7 +232,7 @@ def gather(
             if is_report(name):
                 sources.append((name, jsonfile.read(Path(name))))
             else:
-                sources.append((name, stack.enter_context(Suite(name, options))))
+                sources.append((name, stack.enter_context(Suite(name, options, command=command))))
         if sum(len(source) if isinstance(source, list) else 1 for _, source in sources) < 2:
             raise UserError("a comparison needs two loaders or reports, or more")
         for suite in [source for _, source in sources if isinstance(source, Suite)]:

@@ -20,6 +20,7 @@ from ..judging.expectation import expect
 from ..judging.ledger import Stop, account
 from ..judging.verdict import Verdict, judge
 from ..report.model import Report, TrialResult
+from ..report.run import Run
 from .corpora import restored
 
 
@@ -88,6 +89,7 @@ def report_on(history: History, versions: dict[str, str], isolation: str, *, kep
         trials=(result,),
         verdicts=tuple(verdicts),
         isolation=isolation,
+        run=Run.now(spec.samples, spec.batch_size),
     )
 
 

@@ -21,6 +21,7 @@ from ..commands.options import Options
 from ..judging import probe
 from ..judging.verdict import Mark, Verdict, judge, not_struck
 from ..report.model import Report, TrialResult
+from ..report.run import Run
 from .artifacts import Artifacts
 from .claims import Claims
 from .corpora import Corpora
@@ -44,6 +45,7 @@ class Suite:
         failures: where the folders of failing trials are kept, unless ``options.keep`` keeps all.
         shared: a folder through which several processes share one suite: each trial is run by the first that claims it.
         prefix: begins the names of kept folders, where several loaders share one.
+        command: what was typed to start the run, for the report.
     """
 
     def __init__(
@@ -55,10 +57,12 @@ class Suite:
         failures: Path | None = None,
         shared: Path | None = None,
         prefix: str = "",
+        command: str = "",
     ) -> None:
         self.loader = loader
         self.options = options
         self.directory = os.path.abspath(directory)
+        self._run = Run.now(options.samples, options.batch_size, command)
         self.contracts: dict[str, Contract] = {}
         self._claims = Claims(shared) if shared is not None else None
         self._artifacts = Artifacts(self.directory, options.keep, failures, prefix)
@@ -257,6 +261,7 @@ class Suite:
             contracts=dict(self.contracts),
             versions=self.versions,
             seed=self.options.seed,
+            run=self._run,
             trials=tuple(results),
             verdicts=tuple(verdicts),
             stale_known=tuple(stale),
@@ -345,7 +350,8 @@ def check_loader(loader: str, **options: Any) -> Report:
     Raises:
         UserError: the loader, or an option, is wrong.
     """
-    with Suite(name_of(loader), Options(**options)) as suite:
+    given = "".join(f", {name}={value!r}" for name, value in options.items())
+    with Suite(name_of(loader), Options(**options), command=f"check_loader({name_of(loader)!r}{given})") as suite:
         suite.start()
         suite.prepare()
         return suite.run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
 import shutil
 import tempfile
 from collections.abc import Generator
@@ -207,6 +208,8 @@ class Session:
         trials = {entry["trial"]["id"]: entry["trial"] for entry in told}
         data = {**self._headers[loader], "trials": list(trials.values()), "verdicts": [e["verdict"] for e in told]}
         report = Report.from_json(data)
+        command = shlex.join(["pytest", *self._config.invocation_params.args])
+        report = dataclasses.replace(report, run=dataclasses.replace(report.run, command=command))
         entries = [entry for name in self._options.known for entry in known.load(known.find(str(name)))]
         verdicts, stale = known.apply(report.verdicts, entries)
         return dataclasses.replace(report, verdicts=tuple(verdicts), stale_known=tuple(stale))

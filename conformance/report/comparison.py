@@ -15,6 +15,7 @@ from .printable import printable
 from .terminal import STYLES, WIDTH, heading, legend, to_string
 
 _GAP = 2
+DIFFERENT = "These runs were asked different questions, so their cells cannot be compared as they stand:"
 
 
 def render(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> str:
@@ -26,6 +27,7 @@ def _text(found: Comparison, width: int) -> Iterator[Text]:
     short = _short_names(found.names)
     for name, letter in zip(found.names, short, strict=True):
         yield Text.assemble("  ", (letter, "bold"), f" = {printable(name)}")
+    yield from _warning(found, width)
     label = max(len(name) for name in ("sharded_stream", *found.scenarios)) + 2
     for block in _blocks(found, short, width - label - 2):
         yield Text("")
@@ -37,6 +39,14 @@ def _text(found: Comparison, width: int) -> Iterator[Text]:
     )
     yield from heading("Trials in which a promise was broken")
     yield from _tally_lines(found, short)
+
+
+def _warning(found: Comparison, width: int) -> Iterator[Text]:
+    if found.differences:
+        yield Text("")
+        yield Text(f"  {DIFFERENT}", "yellow")
+        for difference in found.differences:
+            yield from _paragraph(printable(difference), width)
 
 
 def _paragraph(text: str, width: int) -> Iterator[Text]:
@@ -132,6 +142,8 @@ def _tally_lines(found: Comparison, short: Sequence[str]) -> Iterator[Text]:
 def markdown(found: Comparison) -> str:
     """The comparison as a Markdown document with one table for the scenarios and one for the checks."""
     lines = ["# Comparison of data loaders", ""]
+    if found.differences:
+        lines += [DIFFERENT, "", *(f"- {_escaped(difference)}" for difference in found.differences), ""]
     lines += ["| " + " | ".join(["scenario", *(_escaped(t) for t in _titles(found))]) + " |"]
     lines += ["| --- |" + " --- |" * len(_titles(found))]
     for scenario in found.scenarios:
@@ -169,4 +181,4 @@ def _escaped(text: str) -> str:
 
 def html(found: Comparison) -> str:
     """The comparison as one self-contained HTML file."""
-    return page("compare.html.j2", found=found)
+    return page("compare.html.j2", found=found, DIFFERENT=DIFFERENT)

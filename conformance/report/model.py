@@ -16,6 +16,7 @@ from ..commands.exit_codes import ExitCode
 from ..judging.verdict import Mark, Verdict
 from .headline import conclusion, first_failures, short, totals
 from .printable import printable
+from .run import Run
 
 SCHEMA = 1
 """Version of the JSON report. Fields may be added under the same number; none changes its meaning or goes away."""
@@ -108,6 +109,7 @@ class Report:
     isolation: str = "fork"
     notes: tuple[str, ...] = ()
     """What a reader must know of the run as a whole: one line each."""
+    run: Run = dataclasses.field(default_factory=Run)
 
     @functools.cached_property
     def summary(self) -> dict[str, int]:
@@ -159,6 +161,7 @@ class Report:
             "loader": self.loader,
             "contract": first.to_json(),
             "contracts": {source: contract.to_json() for source, contract in self.contracts.items()},
+            "run": self.run.to_json(),
             "versions": dict(self.versions),
             "seed": self.seed,
             "isolation": self.isolation,
@@ -205,4 +208,5 @@ class Report:
             stale_known=tuple(data.get("stale_known", ())),
             isolation=data.get("isolation", "fork"),
             notes=tuple(data.get("notes", ())),
+            run=Run.from_json(data.get("run", {})),
         )

@@ -185,6 +185,9 @@ def about(found: Digest, width: int) -> Iterator[Text]:
     yield Text.assemble(
         (printable(report.loader), "bold"), "   ", printable(", ".join([*versions, f"seed {report.seed}"]))
     )
+    run = report.run
+    if run.badbatch:
+        yield from field("run", ", ".join(part for part in (run.date, f"badbatch {run.badbatch}", run.size) if part), width)
     for promises in found.promises:
         for label, words in (("declared", promises.declared), ("inferred", promises.inferred)):
             if not words:
