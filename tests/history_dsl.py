@@ -24,7 +24,7 @@ what the consumer does
 ``len10``               len() says 10
 ``skipped2``            loader.skipped says 2; ``skipped:5,9`` names them
 ``waited``              in lock step the other ranks do not come to this step
-``closing`` ``closed``  it closes the loader (it does by itself where the story does not say so)
+``closing`` ``closed``  it drops the iterator, then the loader (it does by itself where the story does not say so)
 ``left:process:name``   something remains after closing
 ======================  ==============================================================================================
 
@@ -41,12 +41,15 @@ what a reader does
 How the trial ended, as the last word: ``stalled``, ``deadline`` (out of time), ``interrupted``, ``died:-11`` (the exit code of
 the rank that speaks); without it every rank ran to its end. A consumer that reads has to be told so: samples that arrive
 are not read by themselves.
+
+What a story tells is what a real consumer records: ``test_history_dsl.py`` acts stories out, and compares.
 """
 
 from __future__ import annotations
 
 import builtins
 import dataclasses
+import enum
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -76,6 +79,7 @@ _CONTENT = {
 _SPEAKER = re.compile(r"(?:r(\d+))?\.?(?:w(\d+))?:(?=.|$)")
 _WHERE = {"iter": Where.ITER, "outside": Where.OUTSIDE, "factory": Where.FACTORY, "close": Where.CLOSE, "length": Where.LENGTH,
           "report": Where.REPORT}
+_NO_ERRORS = ("str", "leftover")  # texts of events that are no exceptions
 _CUTS = {"stalled": "stalled", "deadline": "out of time", "interrupted": "interrupted"}
 _CONSUMER_PID, _WORKER_PID, _PIDS_A_RANK, _HELPER_PID = 100, 1, 10, 900
 
@@ -150,6 +154,18 @@ def diagnosed(check: str, history: History) -> str | None:
     return None if found is None else found.id
 
 
+class _Stage(enum.IntEnum):
+    """How far the consumer of a rank is: it goes from each of these to the next, and from BETWEEN also to a new EPOCH."""
+
+    BUILT = 0
+    EPOCH = 1
+    REPORTING = 2  # the epoch is over, and loader.skipped is read
+    DROPPING = 3  # the iterator
+    BETWEEN = 4
+    CLOSING = 5  # the loader
+    CLOSED = 6
+
+
 class _Teller:
     def __init__(self, spec: TrialSpec, output: str, helpers: int) -> None:
         self._spec = spec
@@ -163,8 +179,8 @@ class _Teller:
         self._epochs = [-1] * ranks
         self._steps = [0] * ranks
         self._asked = [False] * ranks
-        self._over = [True] * ranks
-        self._told_closing = [False] * ranks
+        self._stages = [_Stage.BUILT] * ranks
+        self._never_built = [False] * ranks
         self._codes: list[int | None] = [0] * ranks
         self._died: set[int] = set()
         self._cut: str | None = None
@@ -173,7 +189,8 @@ class _Teller:
     def tell(self, tokens: Sequence[str]) -> History:
         for self._rank in range(self._spec.topology.ranks):
             self._write(Kind.BUILDING)
-            if not any(token.endswith("raise@factory") for token in tokens):
+            self._never_built[self._rank] = any("raise@factory" in token for token in tokens)
+            if not self._never_built[self._rank]:
                 self._write(Kind.BUILT)
         standing = (0, -1)
         for token in tokens:
@@ -203,10 +220,8 @@ class _Teller:
             self._worker = -1
             if self._cut is not None or self._rank in self._died:
                 continue
-            self._end_epoch()
-            if not self._told_closing[self._rank]:
-                self._write(Kind.CLOSING, epoch=-1)
-                self._write(Kind.CLOSED, epoch=-1)
+            if not self._never_built[self._rank]:
+                self._go_on_to(_Stage.CLOSED)
             self._write(Kind.FINISHED, epoch=-1)
 
     @property
@@ -225,7 +240,9 @@ class _Teller:
         mro = cls.__mro__ if known else Exception.__mro__  # type: ignore[union-attr]
         bases = [f"builtins.{base.__name__}" for base in mro if base is not object]
         number = len(self._texts) + 1
-        text = {"type": own, "bases": bases if known else [own, *bases], "message": message}
+        text: dict[str, Any] = {"type": own, "bases": bases if known else [own, *bases], "message": message}
+        if type_name in _NO_ERRORS:
+            text = {"type": type_name, "message": message}
         self._texts[self._pid, number] = text
         return number
 
@@ -238,18 +255,32 @@ class _Teller:
         return self._reads(token) or self._ends(token)
 
     def _begin_epoch(self) -> None:
+        if self._stages[self._rank] is not _Stage.BUILT:
+            self._go_on_to(_Stage.BETWEEN)
         self._epochs[self._rank] += 1
         self._steps[self._rank] = 0
-        self._over[self._rank] = False
+        self._stages[self._rank] = _Stage.EPOCH
         self._write(Kind.EPOCH)
 
-    def _end_epoch(self) -> None:
-        if self._epochs[self._rank] >= 0 and not self._over[self._rank]:
-            self._write(Kind.EPOCH_DONE)
-        self._over[self._rank] = True
+    def _go_on_to(self, stage: _Stage) -> None:
+        """Record what a consumer does on its way to a stage, unless it has been there."""
+        if self._stages[self._rank] is _Stage.BUILT:
+            self._begin_epoch()
+        for reached in range(self._stages[self._rank] + 1, stage + 1):
+            if reached == _Stage.REPORTING:
+                self._write(Kind.EPOCH_DONE)
+            elif reached == _Stage.DROPPING:
+                self._write(Kind.CLOSING)
+            elif reached == _Stage.BETWEEN:
+                self._write(Kind.CLOSED)
+            elif reached == _Stage.CLOSING:
+                self._write(Kind.CLOSING, flags=1, epoch=-1)
+            elif reached == _Stage.CLOSED:
+                self._write(Kind.CLOSED, flags=1, epoch=-1)
+        self._stages[self._rank] = max(stage, self._stages[self._rank])
 
     def _ask(self) -> None:
-        if self._over[self._rank]:
+        if self._stages[self._rank] is not _Stage.EPOCH:
             self._begin_epoch()
         if not self._asked[self._rank]:
             self._write(Kind.ASK, aux=self._steps[self._rank])
@@ -280,31 +311,37 @@ class _Teller:
         elif token in ("capped", "capped:errors"):
             self._write(Kind.CAPPED, aux=step, flags=Cap.ERRORS if "errors" in token else Cap.CALLS)
         elif token == "epoch":
-            self._end_epoch()
             self._begin_epoch()
         elif match := re.fullmatch(r"len(\d+)", token):
-            self._write(Kind.LENGTH, int(match.group(1)), flags=int(self._epochs[self._rank] >= 0), epoch=-1)
+            self._length(int(match.group(1)))
         elif match := re.fullmatch(r"skipped(\d+)", token):
+            self._go_on_to(_Stage.REPORTING)
             self._write(Kind.REPORTED, aux=int(match.group(1)), flags=1)
         elif match := re.fullmatch(r"skipped:(\S+)", token):
+            self._go_on_to(_Stage.REPORTING)
             ids = [sample for sample, _ in _members(match.group(1))]
             self._write(Kind.REPORTED, aux=len(ids), flags=1)
             for sample in ids:
                 self._write(Kind.REPORTED, sample, aux=1)
         elif token == "waited":
-            self._write(Kind.WAITED, self._say("RuntimeError", "timed out"), aux=step)
+            self._write(Kind.WAITED, self._say("RuntimeError", "timed out"), aux=step - 1)
         else:
             return self._closes(token)
         return True
 
+    def _length(self, length: int) -> None:
+        after = self._stages[self._rank] is not _Stage.BUILT
+        if after:
+            self._go_on_to(_Stage.BETWEEN)
+        self._write(Kind.LENGTH, length, flags=int(after), epoch=-1)
+
     def _closes(self, token: str) -> bool:
         if token in ("closing", "closed"):
-            self._end_epoch()
-            self._told_closing[self._rank] = True
-            self._write(Kind.CLOSING if token == "closing" else Kind.CLOSED, epoch=-1)
+            self._go_on_to(_Stage.DROPPING if token == "closing" else _Stage.CLOSED)
         elif match := re.fullmatch(r"left:(\w+):(\S+)", token):
+            self._go_on_to(_Stage.CLOSED)
             what = Remains[match.group(1).upper()]
-            self._write(Kind.LEFTOVER, flags=what, aux=self._say("str", match.group(2).replace("_", " ")), epoch=-1)
+            self._write(Kind.LEFTOVER, flags=what, aux=self._say("leftover", match.group(2).replace("_", " ")), epoch=-1)
         else:
             return False
         return True
@@ -322,12 +359,17 @@ class _Teller:
         number = self._say(type_name or "OSError", said)
         if where is None:
             self._answer(Kind.RAISED, self._steps[self._rank], number, Where.NEXT)
-        elif where == "iter":
-            self._end_epoch()
+            return
+        if where == "iter":
             self._begin_epoch()
-            self._write(Kind.RAISED, 0, number, Where.ITER)
-        else:
-            self._write(Kind.RAISED, self._steps[self._rank], number, _WHERE[where])
+        elif where == "report":
+            self._go_on_to(_Stage.REPORTING)
+        elif where == "close":
+            self._go_on_to(_Stage.CLOSING)
+        elif where == "length" and self._stages[self._rank] is not _Stage.BUILT:
+            self._go_on_to(_Stage.BETWEEN)
+        last = max(0, self._steps[self._rank] - 1)  # the call of next() that was answered last
+        self._write(Kind.RAISED, last, number, _WHERE[where], epoch=max(0, self._epochs[self._rank]))
 
     def _reads(self, token: str) -> bool:
         match = re.fullmatch(r"(read|begin|fault|skip)([\d,?-]+)", token)
@@ -357,7 +399,7 @@ class _Teller:
     def _ends(self, token: str) -> bool:
         if token in _CUTS:
             self._cut = _CUTS[token]
-            self._codes = [-9] * len(self._codes)
+            self._codes = [None] * len(self._codes)  # those that still ran when it was cut
         elif match := re.fullmatch(r"died:(-?\d+)", token):
             self._codes[self._rank] = int(match.group(1))
             self._died.add(self._rank)
