@@ -57,8 +57,9 @@ from typing import Any
 import numpy as np
 from badbatch.conformance.checks import Violation, find
 from badbatch.conformance.diagnoses.diagnosis import diagnose
+from badbatch.conformance.judging.accounting import account
 from badbatch.conformance.judging.expectation import expect
-from badbatch.conformance.judging.ledger import Ledger, account
+from badbatch.conformance.judging.ledger import Ledger
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults import Effect
 from badbatch.harness.faults.raises import Raise

@@ -9,8 +9,8 @@ import pytest
 from badbatch.conformance.checks import registry as checks
 from badbatch.conformance.diagnoses import diagnosis
 from badbatch.conformance.diagnoses.diagnosis import DIAGNOSES, Diagnosis
+from badbatch.conformance.judging.accounting import account
 from badbatch.conformance.judging.expectation import expect
-from badbatch.conformance.judging.ledger import account
 from badbatch.harness.corpus.base import DiskFault
 from badbatch.harness.corpus.damage.lines.cut_line import CutLine
 from badbatch.harness.corpus.damage.pictures.html_page import HtmlPage

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from badbatch.conformance.diagnoses.base import Case
 from badbatch.conformance.diagnoses.diagnosis import DIAGNOSES
+from badbatch.conformance.judging.accounting import account
 from badbatch.conformance.judging.expectation import expect
-from badbatch.conformance.judging.ledger import Fate, Ledger, Stop, account
+from badbatch.conformance.judging.ledger import Fate, Ledger, Stop
 from badbatch.conformance.judging.verdict import Mark, judge
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults import Fault

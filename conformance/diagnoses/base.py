@@ -12,8 +12,9 @@ import numpy.typing as npt
 from ...harness.faults import Effect
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import Events, History
+from ..judging.accounting import readings
 from ..judging.expectation import Expectation, Owed
-from ..judging.ledger import Epoch, Fate, Ledger, Stop, readings
+from ..judging.ledger import Epoch, Fate, Ledger, Stop
 
 Ids = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

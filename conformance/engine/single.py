@@ -16,8 +16,9 @@ from ...harness.processes.supervisor import Supervisor
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
+from ..judging.accounting import account
 from ..judging.expectation import expect
-from ..judging.ledger import Stop, account
+from ..judging.ledger import Stop
 from ..judging.verdict import Verdict, judge
 from ..report.model import Report, TrialResult
 from ..report.run import Run

@@ -12,9 +12,10 @@ from ...harness.contract.job import Contract
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
+from ..judging.accounting import account
 from ..judging.deaths import death
 from ..judging.expectation import expect
-from ..judging.ledger import Fate, Stop, account
+from ..judging.ledger import Fate, Stop
 from ..judging.verdict import Mark, Verdict, disturbance
 from ..report.model import TrialResult
 from ..scenarios.base import Scenario

@@ -12,8 +12,9 @@ from ...harness.errors import HarnessError, LoaderError
 from ...harness.processes.rank import BROKE
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
+from .accounting import account
 from .expectation import expect
-from .ledger import Epoch, account
+from .ledger import Epoch
 
 
 def must_be_usable(history: History) -> None:

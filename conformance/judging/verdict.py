@@ -19,9 +19,10 @@ from ...harness.trial.spec import Topology, TrialSpec
 from ..checks import Check, Violation, registry
 from ..checks.base import with_effects
 from ..diagnoses.diagnosis import Diagnosis, diagnose
+from .accounting import account
 from .deaths import FROM_OUTSIDE
 from .expectation import Expectation, expect
-from .ledger import Ledger, account
+from .ledger import Ledger
 from .patience import too_short
 
 
