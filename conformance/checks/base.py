@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...harness.contract.job import Contract
 from ...harness.errors import UserError
 from ...harness.faults import Effect
+from ...harness.nearest import unknown
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ..judging.expectation import Expectation
@@ -112,13 +112,7 @@ def find(name: str) -> Check:
     try:
         return _REGISTRY[name]
     except KeyError:
-        raise UserError(unknown("check", name, list(_REGISTRY))) from None
-
-
-def unknown(what: str, name: str, known: Sequence[str]) -> str:
-    """One line on an unknown name, with the nearest match."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"unknown {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(known))}")
+        raise UserError(unknown("check", name, sorted(_REGISTRY))) from None
 
 
 def spans(samples: Any, limit: int = 5) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ...harness.errors import BadbatchError, UserError
+from ...harness.nearest import hint
 from ...harness.stopping import stoppable
 from .exit_codes import ExitCode, table
 from .options import BY_NAME, OPTIONS, Options, to_options
@@ -40,6 +41,11 @@ class _Badbatch(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:  # click would print an empty line for it
             raise _Interrupted from None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command {args[0]!r}{hint(args[0], self.list_commands(ctx))}.")
+        return super().resolve_command(ctx, args)
 
 
 class _Corpus(click.Group):

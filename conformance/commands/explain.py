@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,6 +13,7 @@ from ...harness.corpus.base import DiskFault
 from ...harness.corpus.damage import disk_faults
 from ...harness.corpus.stored import Stored
 from ...harness.errors import UserError
+from ...harness.nearest import hint, listed
 from ...harness.plan import FaultPlan
 from ...harness.trial.spec import Topology, TrialSpec
 from .. import checks
@@ -50,10 +50,9 @@ def find(name: str) -> list[Article]:
     """
     found = [articles[name]() for articles in _ARTICLES.values() if name in articles]
     if not found:
-        names = sorted({known for articles in _ARTICLES.values() for known in articles})
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"badbatch list {'|'.join(KINDS)} shows what there is"
-        raise UserError(f"nothing is called {name!r}; {hint}")
+        names = [known for articles in _ARTICLES.values() for known in articles]
+        otherwise = listed("|".join(KINDS))
+        raise UserError(f"nothing is called {name!r}{hint(name, names, otherwise)}")
     return found
 
 

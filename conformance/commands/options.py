@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...harness.errors import UserError
+from ...harness.nearest import hint
 
 Place = Literal["pytest", "command"]
 
@@ -74,10 +75,7 @@ def _one_of(choices: Sequence[str]) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if value in choices:
             return ""
-        import difflib  # costs a millisecond that only a mistake is worth
-
-        near = difflib.get_close_matches(str(value), choices, n=1)
-        return f"{value!r} is none of {', '.join(choices)}" + (f"; did you mean {near[0]!r}?" if near else "")
+        return f"{value!r} is none of {', '.join(choices)}{hint(value, choices, '')}"
 
     return check
 

@@ -6,8 +6,8 @@ import dataclasses
 import functools
 
 from ...harness.errors import UserError
+from ...harness.nearest import listed, unknown
 from ...harness.trial.history import History
-from ..checks.base import unknown
 from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger
 from . import ending, losing, splitting, stored, telling
@@ -88,7 +88,7 @@ def find(name: str) -> Entry:
     try:
         return registry()[name]
     except KeyError:
-        raise UserError(unknown("diagnosis", name, list(registry()))) from None
+        raise UserError(unknown("diagnosis", name, registry(), listed("diagnoses"))) from None
 
 
 def diagnose(check: str, history: History, ledger: Ledger, expected: Expectation) -> Diagnosis | None:

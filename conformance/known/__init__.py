@@ -20,7 +20,6 @@ beside this module.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import fnmatch
 import itertools
 import sys
@@ -30,9 +29,9 @@ from typing import Any
 
 from ...harness.contract.job import SOURCES
 from ...harness.errors import UserError
+from ...harness.nearest import hint, listed, unknown
 from ...harness.trial.spec import Topology
 from .. import checks, scenarios
-from ..checks.base import unknown
 from ..judging.verdict import Mark, Verdict
 from ..scenarios.topologies import START_METHODS
 
@@ -178,7 +177,7 @@ def _text_problem(name: str, value: Any) -> str:
 
 
 def _one_of(what: str, known: Sequence[str], pattern: str) -> str:
-    return "" if fnmatch.filter(known, pattern) else unknown(what, pattern, known)
+    return "" if fnmatch.filter(known, pattern) else unknown(what, pattern, known, listed(f"{what}s"))
 
 
 def _topology_problem(pattern: str) -> str:
@@ -187,9 +186,8 @@ def _topology_problem(pattern: str) -> str:
     for part in pattern.split(","):
         if part.startswith(words) or _WILD & set(part.partition("=")[0]) or part in START_METHODS:
             continue
-        near = difflib.get_close_matches(part.partition("=")[0] + "=" * ("=" in part), [*words, *START_METHODS], n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f'topology = {pattern!r}: {part!r} is no part of one, like "workers=2,ranks=2,spawn"{hint}'
+        near = hint(part.partition("=")[0] + "=" * ("=" in part), [*words, *START_METHODS], "")
+        return f'topology = {pattern!r}: {part!r} is no part of one, like "workers=2,ranks=2,spawn"{near}'
     return ""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...harness.errors import UserError
+from ...harness.nearest import unknown
 from .jsonfile import dumps_reports, must_be_writable, write_text
 from .model import Report
 
@@ -66,4 +67,4 @@ def _text(format: str, reports: Sequence[Report]) -> str:
         from ..known import writing
 
         return writing.dumps(reports)
-    raise UserError(f"there is no report format {format!r}; there are {', '.join(FORMATS)}")
+    raise UserError(unknown("report format", format, FORMATS))

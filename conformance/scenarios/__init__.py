@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...harness.contract.job import DISK_SOURCES, MEMORY_SOURCES
 from ...harness.errors import UserError
-from ..checks.base import unknown
+from ...harness.nearest import listed, unknown
 from . import disk, memory
 from .base import Scenario
 
@@ -23,7 +23,7 @@ def find(name: str, source: str = "map") -> Scenario:
     if source in DISK_SOURCES:
         return disk.find(name, source)
     if name not in _BY_NAME:
-        raise UserError(unknown("scenario", name, list(_BY_NAME)))
+        raise UserError(unknown("scenario", name, _BY_NAME, listed("scenarios")))
     return _BY_NAME[name]
 
 
@@ -38,7 +38,7 @@ def select(names: Sequence[str], patterns: Sequence[str], what: str, without: Se
     """
     for pattern in [*patterns, *without]:
         if not fnmatch.filter(names, pattern):
-            raise UserError(unknown(what, pattern, names))
+            raise UserError(unknown(what, pattern, names, listed(f"{what}s")))
     chosen = [name for name in names if not patterns or _matches(name, patterns)]
     left = [name for name in chosen if not _matches(name, without)]
     if not left:

@@ -11,7 +11,7 @@ from typing import Any
 from ...harness.corpus.base import KINDS, Choice, DiskFault, Recipe
 from ...harness.corpus.damage import disk_faults
 from ...harness.errors import UserError
-from ..checks.base import unknown
+from ...harness.nearest import listed, unknown
 from .base import SIZES, Scenario
 
 FILES = 8
@@ -264,5 +264,5 @@ def find(name: str, kind: str) -> DiskScenario:
     """
     found = next((scenario for scenario in offered(kind) if scenario.name == name), None)
     if found is None:
-        raise UserError(unknown(f"scenario of {kind}", name, [scenario.name for scenario in offered(kind)]))
+        raise UserError(unknown(f"scenario of {kind}", name, [scenario.name for scenario in offered(kind)], listed("scenarios")))
     return found

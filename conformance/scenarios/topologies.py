@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...harness.contract.job import Contract
 from ...harness.errors import UserError
+from ...harness.nearest import unknown
 from ...harness.trial.spec import Topology
 from .base import Scenario
 
@@ -39,7 +40,7 @@ def topologies(
         raise UserError(f"there is at least one rank, not {least}")
     for method in start_methods:
         if method is not None and method not in START_METHODS:
-            raise UserError(f"unknown start method {method!r}; there are {', '.join(START_METHODS)}")
+            raise UserError(unknown("start method", method, START_METHODS))
     found: list[Topology] = []
     for world_size in sorted(set(ranks)):
         for number in sorted(set(workers)):

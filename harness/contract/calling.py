@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import LoaderError, one_line
+from ..nearest import hint
 from .job import Contract, Job, declared
 
 
@@ -75,9 +75,8 @@ def resolve(name: str) -> Target:
         try:
             found = getattr(found, part)
         except AttributeError:
-            near = difflib.get_close_matches(part, [known for known in dir(found) if not known.startswith("_")], n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise LoaderError(f"{module_name} has no attribute {attribute!r}{hint}") from None
+            names = [known for known in dir(found) if not known.startswith("_")]
+            raise LoaderError(f"{module_name} has no attribute {attribute!r}{hint(part, names, '')}") from None
         except (Exception, SystemExit) as error:  # a module's own __getattr__, which may import more
             raise LoaderError(f"{name} cannot be imported: {one_line(error)}") from error
     return describe(name, found)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..errors import UserError
+from ..nearest import hint, unknown
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset, IterableDataset
@@ -129,9 +129,7 @@ def loader(*, ids: Callable[[Any], Any] | None = None, **promises: Any) -> Calla
     """
     for name, value in promises.items():
         if name not in _DECLARABLE:
-            near = difflib.get_close_matches(name, _DECLARABLE, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(_DECLARABLE))}"
-            raise UserError(f"@loader knows no promise {name!r}{hint}")
+            raise UserError(f"@loader knows no promise {name!r}{hint(name, sorted(_DECLARABLE))}")
         if name in _CHOICES and value is not None and value not in _CHOICES[name]:
             raise UserError(f"@loader({name}={value!r}): must be one of {', '.join(map(repr, _CHOICES[name]))}")
         if name in _FLAGS and not isinstance(value, bool):
@@ -160,9 +158,7 @@ def _several(name: str, value: Any) -> tuple[Any, ...]:
         raise UserError(f"@loader({name}=…) is empty: nothing would be left to test")
     for value in values:
         if name == "sources" and value not in SOURCES:
-            near = difflib.get_close_matches(str(value), SOURCES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(SOURCES)}"
-            raise UserError(f"@loader(sources=…): unknown source {value!r}; {hint}")
+            raise UserError(f"@loader(sources=…): {unknown('source', value, SOURCES)}")
         least = _SETS[name]
         if least is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
             raise UserError(f"@loader({name}={values!r}): must be whole numbers from {least} on")

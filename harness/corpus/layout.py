@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..errors import UserError
+from ..nearest import hint
 from .base import Choice, Chunk, DiskFault, Recipe
 from .damage import disk_faults
 from .draws import Lottery, draw
@@ -124,9 +124,7 @@ def check_choices(recipe: Recipe, storage: str) -> None:
     fitting = [name for name, cls in disk_faults(recipe.kind).items() if cls.fits(recipe.kind, storage)]
     for choice in (*recipe.faults, *recipe.odd_faults):
         if choice.fault not in fitting:
-            near = difflib.get_close_matches(choice.fault, fitting, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; those that fit are {', '.join(fitting)}"
-            raise UserError(f"fault {choice.fault!r} does not fit {recipe.kind} as {storage}{hint}")
+            raise UserError(f"fault {choice.fault!r} does not fit {recipe.kind} as {storage}{hint(choice.fault, fitting)}")
 
 
 def _choices(recipe: Recipe, storage: str, named: Sequence[Choice], odd: bool) -> list[Choice]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UserError
+from ..nearest import hint
 from .base import KINDS, Choice, CorpusKind, Recipe
 from .damage import disk_faults
 
+_LISTED = "badbatch corpus faults lists what there is"
 _LARGEST = 16_384  # pixels each way; a corpus of larger pictures is a mistyped size
 
 
@@ -23,7 +24,7 @@ def kind_of(name: str) -> CorpusKind:
         UserError: there is none; the message names the nearest.
     """
     if name not in KINDS:
-        raise UserError(f"there is no corpus kind {name!r}{_nearest(name, KINDS)}")
+        raise UserError(f"there is no corpus kind {name!r}{hint(name, KINDS)}")
     kind = importlib.import_module(f".{name}", __package__).KIND
     assert isinstance(kind, CorpusKind)
     return kind
@@ -51,7 +52,7 @@ def checked(recipe: Recipe) -> Recipe:
     if recipe.per_file < 1:
         raise UserError(f"--per-file is at least 1, not {recipe.per_file}")
     if recipe.format is not None and kind.formats and recipe.format not in kind.formats:
-        raise UserError(f"{recipe.kind} has no format {recipe.format!r}{_nearest(recipe.format, kind.formats)}")
+        raise UserError(f"{recipe.kind} has no format {recipe.format!r}{hint(recipe.format, kind.formats)}")
     recipe = _sorted_out(recipe)
     kind.check(recipe)
     return recipe
@@ -64,13 +65,13 @@ def _sorted_out(recipe: Recipe) -> Recipe:
     for choice in (*recipe.faults, *recipe.odd_faults):
         if choice.fault not in fitting:
             reason = "there is no fault" if choice.fault not in disk_faults() else f"{recipe.kind} has no fault"
-            raise UserError(f"{reason} {choice.fault!r}{_nearest(choice.fault, tuple(fitting))}")
+            raise UserError(f"{reason} {choice.fault!r}{hint(choice.fault, fitting, _LISTED)}")
         if not choice.weight > 0:
             raise UserError(f"--fault {choice.fault}: a weight is more than 0, not {choice.weight:g}")
         cls = fitting[choice.fault]
         known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         for name in set(choice.parameters) - known:
-            raise UserError(f"--fault {choice.fault} has no parameter {name!r}{_nearest(name, tuple(sorted(known)))}")
+            raise UserError(f"--fault {choice.fault} has no parameter {name!r}{hint(name, sorted(known))}")
         try:
             cls(**choice.parameters)
         except (TypeError, ValueError) as error:
@@ -104,13 +105,6 @@ def without_pipes(recipe: Recipe) -> Recipe:
     if named:
         raise UserError(f"--fault {named[0]} is a named pipe, and --no-pipes leaves pipes out: give one of the two")
     return without_faults(recipe, pipes)
-
-
-def _nearest(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; known are {', '.join(known)}" if known else ""
 
 
 def parse_share(text: str) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import enum
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from ..errors import UserError
+from ..nearest import listed, unknown
 
 
 class Effect(enum.Enum):
@@ -105,9 +105,7 @@ def from_json(data: dict[str, Any]) -> Fault:
     kind = parameters.pop("fault", None)
     cls = _REGISTRY.get(kind) if isinstance(kind, str) else None
     if cls is None:
-        near = difflib.get_close_matches(str(kind), _REGISTRY, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(_REGISTRY))}"
-        raise UserError(f"unknown fault {kind!r}{hint}")
+        raise UserError(unknown("fault", kind, _REGISTRY, listed("faults")))
     try:
         return cls(**parameters)
     except (TypeError, ValueError) as error:

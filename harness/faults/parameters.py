@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import types
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from ..nearest import hint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +56,7 @@ class Parameter:
         if self.within is not None and not self.within.holds(value):
             return f"must be {self}, not {value!r}"
         if self.choices and value not in self.choices:
-            near = difflib.get_close_matches(str(value), self.choices, n=1)
-            return f"must be {self}, not {value!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+            return f"must be {self}, not {value!r}{hint(value, self.choices, '')}"
         return None
 
     def __str__(self) -> str:

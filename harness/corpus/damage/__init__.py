@@ -10,6 +10,7 @@ import random
 
 from ...errors import UserError
 from ...faults.base import from_json, registered, registry
+from ...nearest import hint, unknown
 from ..base import Choice, DiskFault
 
 
@@ -35,12 +36,14 @@ def instance(choice: Choice, turn: int, draw: random.Random) -> DiskFault:
     _load()
     cls = registered(choice.fault)
     if cls is None or not issubclass(cls, DiskFault):
-        raise UserError(f"unknown disk fault {choice.fault!r}")
+        raise UserError(unknown("disk fault", choice.fault, disk_faults()))
     drawn = cls.turn(turn, draw)
     if not choice.parameters:
         return drawn
-    if unknown := set(choice.parameters) - {field.name for field in dataclasses.fields(cls)}:  # type: ignore[arg-type]
-        raise UserError(f"fault {choice.fault!r} has no parameter {min(unknown)!r}")
+    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    for name in choice.parameters:
+        if name not in names:
+            raise UserError(f"fault {choice.fault!r} has no parameter {name!r}{hint(name, names)}")
     fault = from_json({**drawn.to_json(), **choice.parameters})
     assert isinstance(fault, DiskFault)
     return fault
