@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from badbatch.conformance.commands.exit_codes import ExitCode
 from badbatch.conformance.judging.verdict import Mark, Verdict
-from badbatch.conformance.report import digest, files, jsonfile, junit, terminal
+from badbatch.conformance.report import digest, files, jsonfile, junit, matrix, terminal
 from badbatch.conformance.report import html as htmlfile
 from badbatch.conformance.report.model import Report
 from badbatch.conformance.report.printable import printable
@@ -399,8 +399,54 @@ def test_html_is_plain_and_closed() -> None:
     assert not [value for name, value in page.attributes if name == "src" or name.startswith("on")]
     anchors = {value for name, value in page.attributes if name == "id"}
     links = [str(value) for name, value in page.attributes if name == "href"]
-    assert links and all(link.removeprefix("#") in anchors for link in links)
+    inside = [link[1:] for link in links if link.startswith("#")]
+    assert inside and set(inside) <= anchors
+    assert {link for link in links if not link.startswith("#")} == {"https://example.org/1"}
     assert "<script>alert('x')</script>" in "".join(page.words)
+
+
+def test_cells_lead_to_what_was_found() -> None:
+    """Each cell that is no pass is a link to the card or the line on its trial, and says which checks it is about."""
+    found = digest.digest(report())
+    cells = {(t.source, name, n): cell for t in matrix.tables(found) for name, row in t.rows for n, cell in enumerate(row)}
+    assert cells["map", "one-bad", 1].target == "broken-1" == cells["map", "last-bad", 1].target
+    assert cells["map", "one-bad", 1].words == "one-bad[workers=2]: fail: no-lost-batches, full-batches"
+    assert (cells["map", "hung-read", 0].target, cells["map", "hung-read", 1].target) == ("na-1", "broken-3")
+    assert (cells["map", "transient", 1].target, cells["map", "stop-iteration", 1].target) == ("inconclusive-1", "known-1")
+    assert cells["stream", "shuffled", 2].target == "broken-4"
+    assert {cell.kind for cell in cells.values() if not cell.target} == {"", "pass"}
+    assert [t.source for t in matrix.tables(found)] == ["map", "stream"]
+
+
+def test_two_reports_on_one_page_share_no_anchor() -> None:
+    """Cells of the second loader lead to cards of the second loader."""
+    page = Page(htmlfile.dumps([report(), dataclasses.replace(report(), loader="other:make")]))
+    anchors = [value for name, value in page.attributes if name == "id"]
+    assert len(set(anchors)) == len(anchors)
+    assert {str(value)[1:] for name, value in page.attributes if name == "href" and str(value).startswith("#")} <= set(anchors)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see https://a.b/c?d=1&e=2.", 'see <a href="https://a.b/c?d=1&amp;e=2" rel="noreferrer">https://a.b/c?d=1&amp;e=2</a>.'),
+        ("so it is (http://a.b)", 'so it is (<a href="http://a.b" rel="noreferrer">http://a.b</a>)'),
+        ("<b> javascript:alert(1)", "&lt;b&gt; javascript:alert(1)"),
+        ('https://a.b/"onload="x', '<a href="https://a.b/" rel="noreferrer">https://a.b/</a>&quot;onload=&quot;x'),
+    ],
+)
+def test_addresses_are_links_and_nothing_else_is(text: str, shown: str) -> None:
+    """A web address in a text becomes a link without the full stop after it; everything is escaped."""
+    assert htmlfile.linked(text) == shown
+
+
+def test_files_of_samples_on_disk_are_named() -> None:
+    """A failure over a corpus says in text and page in which files its first samples lie, and goes through JSON."""
+    named = verdict("oddities-kept", Mark.FAIL, "oddities", ALONE, "imagefolder", happened="h", lost=(32,), files=((32, "art/a.gif"),))
+    found = with_verdicts(named)
+    assert "  files      32 art/a.gif" in terminal.render(found).splitlines()
+    assert "32 art/a.gif" in " ".join("".join(Page(htmlfile.dumps([found])).words).split())
+    assert stored(found).verdicts == found.verdicts
 
 
 def test_html_tells_what_the_text_tells() -> None:

@@ -41,6 +41,11 @@ class Cell:
         return f"{self.trial.delivered}/{self.trial.arrivals_expected} {self.trial.ended}"
 
     @property
+    def brief(self) -> str:
+        """``36/39``; with how the trial ended where it did not run to its end."""
+        return str(self).removesuffix(" ended")
+
+    @property
     def sign(self) -> str:
         """The mark of the trial's worst verdict."""
         return SIGNS[self.kind][0] if self.kind else ""

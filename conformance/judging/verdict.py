@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import itertools
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -52,6 +53,8 @@ class Verdict:
     duplicated: tuple[int, ...] = ()
     witnesses: tuple[int, ...] = ()
     share: str = ""
+    files: tuple[tuple[int, str], ...] = ()
+    """(sample, path in its corpus) of some of the samples above, where they lie on disk."""
     diagnosis: Diagnosis | None = None
     replay: str = ""
     """The command that runs the trial again."""
@@ -83,6 +86,7 @@ class Verdict:
             "duplicated": list(self.duplicated),
             "witnesses": list(self.witnesses),
             "share": self.share,
+            "files": {str(sample): path for sample, path in self.files},
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_json(),
             "replay": self.replay,
             "reason": self.reason,
@@ -111,6 +115,7 @@ class Verdict:
             duplicated=tuple(data["duplicated"]),
             witnesses=tuple(data.get("witnesses", ())),
             share=data.get("share", ""),
+            files=tuple((int(sample), path) for sample, path in data.get("files", {}).items()),
             diagnosis=None if data["diagnosis"] is None else Diagnosis(**data["diagnosis"]),
             replay=data["replay"],
             reason=data["reason"],
@@ -238,9 +243,20 @@ def _failed(
         duplicated=first.duplicated,
         witnesses=first.witnesses,
         share=first.share,
+        files=_files(history, first),
         diagnosis=diagnosis,
         reason=reason,
     )
+
+
+def _files(history: History, violation: Violation) -> tuple[tuple[int, str], ...]:
+    """Where the first samples lie that a violation names, so that a user can look at them."""
+    stored = history.spec.stored
+    if stored is None:
+        return ()
+    samples = dict.fromkeys([*violation.lost, *violation.witnesses, *violation.duplicated])
+    found = ((sample, stored.path_of(sample)) for sample in itertools.islice(samples, _MOST_FILES))
+    return tuple((sample, path) for sample, path in found if path)
 
 
 def _spoiled(history: History, clean: str) -> str:
@@ -294,4 +310,5 @@ def _doubt(history: History) -> str:
     return ""
 
 
+_MOST_FILES = 8
 _RECORDED = ("map", "stream", "sharded_stream")

@@ -27,13 +27,19 @@ class Broken:
     """The first of them, in the simplest topology; one that fails each time where there is one."""
     follows: tuple[str, ...]
     """Checks whose failures in these trials are consequences of this one."""
-    trials: int
+    members: tuple[str, ...]
+    """The ids of the trials in which it failed."""
     lost: int
     """Samples that did not arrive in the trial that lost the most, by this failure and its consequences."""
     also: tuple[str, ...]
     """Where it failed every time, as ``first-bad, last-bad (everywhere)``; empty where that is the one trial told."""
     sometimes: tuple[str, ...]
     """Where it failed in some of the runs, with the rate; empty where that is the one trial told."""
+
+    @property
+    def trials(self) -> int:
+        """In how many trials it failed."""
+        return len(self.members)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +66,7 @@ class First:
     def cause(self) -> str:
         """What happened or, where it is known, the likely cause; and which others there are."""
         verdict = self.worst.verdict
-        said = f"{verdict.diagnosis.text} [{verdict.diagnosis.id}]" if verdict.diagnosis else verdict.happened
+        said = verdict.diagnosis.text if verdict.diagnosis else verdict.happened
         return f"{said}; also: {', '.join(self.others)}" if self.others else said
 
 
@@ -114,7 +120,7 @@ def _told_once(members: Sequence[Verdict], follows: tuple[str, ...], lost: int, 
         times = sum(v.flaky[0] for v in flaky if v.flaky)
         runs = sum(v.flaky[1] for v in flaky if v.flaky)
         sometimes = (*in_words([(v.scenario, column_of(v)) for v in flaky], ran), f"in {times} of {runs} runs")
-    return Broken(first, follows, len(members), lost, also, sometimes)
+    return Broken(first, follows, tuple(v.trial for v in members), lost, also, sometimes)
 
 
 def _defect(verdict: Verdict) -> tuple[str, str]:

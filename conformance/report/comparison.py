@@ -181,4 +181,9 @@ def _escaped(text: str) -> str:
 
 def html(found: Comparison) -> str:
     """The comparison as one self-contained HTML file."""
-    return page("compare.html.j2", found=found, DIFFERENT=DIFFERENT)
+    sources = []
+    for source in dict.fromkeys(column.source for column in found.columns):
+        columns = [column for column in found.columns if column.source == source]
+        scenarios = [name for name in found.scenarios if any((i, name, c) in found.cells for i in range(len(found.names)) for c in columns)]
+        sources.append((source, columns, scenarios))
+    return page("compare.html.j2", found=found, sources=sources, letters=_short_names(found.names), DIFFERENT=DIFFERENT)

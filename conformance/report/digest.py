@@ -10,7 +10,7 @@ from ...harness.contract.job import Contract
 from ..judging.verdict import Mark, Verdict
 from .broken import Broken, First, broken_promises, fix_first
 from .model import Report
-from .places import Column, column_of, in_words
+from .places import MOST_PLACES, Column, column_of, in_words
 
 SIGNS: Mapping[str, tuple[str, str]] = {
     # The worst first: a trial's cell is the first of these that occurs in it. A known failure goes before a pass, so that
@@ -42,6 +42,8 @@ class Reason:
     """Empty where they are of several checks."""
     text: str
     verdicts: int
+    trials: tuple[str, ...]
+    """Their ids."""
     places: tuple[str, ...]
     """Empty where they are in trials that a failure told above has cut short."""
 
@@ -154,7 +156,7 @@ def _flaky(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple
             rate = f"failed in {failed} of {runs} runs" if failed else f"{verdict.mark.value} in some of {runs} runs"
             grouped[verdict.check, rate].append(verdict)
     return tuple(
-        Reason(check, rate, len(members), in_words([(v.scenario, column_of(v)) for v in members], ran, most=None))
+        dataclasses.replace(_reason(members, ran, check=check, most=None), text=rate)
         for (check, rate), members in sorted(grouped.items())
     )
 
@@ -181,7 +183,7 @@ def _not_applicable(verdicts: Iterable[Verdict], cells: Mapping[tuple[str, Colum
 
 
 def _reason(
-    members: Sequence[Verdict], ran: Mapping[str, set[Column]], *, check: str = "", told: bool = False
+    members: Sequence[Verdict], ran: Mapping[str, set[Column]], *, check: str = "", told: bool = False, most: int | None = MOST_PLACES
 ) -> Reason:
-    places = () if told else in_words([(verdict.scenario, column_of(verdict)) for verdict in members], ran)
-    return Reason(check, members[0].reason, len(members), places)
+    places = () if told else in_words([(verdict.scenario, column_of(verdict)) for verdict in members], ran, most)
+    return Reason(check, members[0].reason, len(members), tuple(v.trial for v in members), places)

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..checks import registry
 from ..checks.base import count, spans
 from .broken import MOST_FIRST
-from .digest import SIGNS, Digest, digest, kind_of
+from .digest import SIGNS, digest, kind_of
+from .matrix import tables
 from .model import Report
+from .places import heads
 from .printable import printable
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"']+")
+_AFTER_AN_ADDRESS = ".,;:!?)]}"  # belongs to the sentence around an address
 
 
 def dumps(reports: Sequence[Report]) -> str:
     """A page over one or several reports."""
-    return page("report.html.j2", digests=[digest(report) for report in reports], anchor=_anchor)
+    return page("report.html.j2", digests=[digest(report) for report in reports])
 
 
 def page(template: str, **values: Any) -> str:
@@ -30,18 +40,22 @@ def page(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(printable=printable, spans=spans)
-    environment.globals.update(SIGNS=SIGNS, MOST_FIRST=MOST_FIRST, count=count, kind_of=kind_of, checks=registry(), grouped=_grouped)
+    environment.filters.update(printable=printable, spans=spans, linked=linked)
+    environment.globals.update(SIGNS=SIGNS, MOST_FIRST=MOST_FIRST, checks=registry())
+    environment.globals.update(count=count, kind_of=kind_of, tables=tables, heads=heads)
     text: str = environment.get_template(template).render(**values)
     return text
 
 
-def _grouped(found: Digest) -> list[tuple[str, int]]:
-    """The sources of the columns, with how many columns each has, for a heading that spans them."""
-    sources = [column.source for column in found.columns]
-    return [(source, sources.count(source)) for source in dict.fromkeys(sources)]
+def linked(text: str) -> Markup:
+    """A text for a page: printable and escaped, with each web address in it as a link."""
+    from markupsafe import Markup
 
-
-def _anchor(*parts: object) -> str:
-    """A name for a place in the page."""
-    return "-".join("".join(c if c.isalnum() else "-" for c in str(part)) for part in parts)
+    clean = printable(text)
+    parts, at = [], 0
+    for found in _ADDRESS.finditer(clean):
+        address = found.group().rstrip(_AFTER_AN_ADDRESS)
+        shown = html.escape(address)
+        parts += [html.escape(clean[at : found.start()]), f'<a href="{shown}" rel="noreferrer">{shown}</a>']
+        at = found.start() + len(address)
+    return Markup("".join([*parts, html.escape(clean[at:])]))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ...harness.trial.spec import Topology
 from ..judging.verdict import Verdict
 
-_MOST_PLACES = 6
+MOST_PLACES = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,8 +19,26 @@ class Column:
     source: str
     topology: Topology
 
+    @property
+    def heads(self) -> tuple[str, str, str, str]:
+        """Workers, ranks, start method and whether workers persist, in words; empty where it goes without saying."""
+        topology = self.topology
+        return str(topology.workers), str(topology.ranks), topology.start_method or "", "yes" if topology.persistent else ""
+
     def __str__(self) -> str:
         return str(self.topology) if self.source == "map" else f"{self.topology},source={self.source}"
+
+
+_HEADS = ("workers", "ranks", "start", "persistent")
+
+
+def heads(columns: Sequence[Column]) -> list[tuple[str, tuple[str, ...]]]:
+    """What stands over columns, besides their source: for each line its name, and the word for each column.
+
+    A line that says of every column what goes without saying is left out.
+    """
+    lines = zip(_HEADS, zip(*(column.heads for column in columns), strict=True), strict=True)
+    return [(name, words) for name, words in lines if name == "workers" or any(word not in ("1", "") for word in words)]
 
 
 def column_of(verdict: Verdict) -> Column:
@@ -28,7 +46,7 @@ def column_of(verdict: Verdict) -> Column:
     return Column(verdict.source, verdict.topology)
 
 
-def in_words(cells: Iterable[tuple[str, Column]], ran: Mapping[str, set[Column]], most: int | None = _MOST_PLACES) -> tuple[str, ...]:
+def in_words(cells: Iterable[tuple[str, Column]], ran: Mapping[str, set[Column]], most: int | None = MOST_PLACES) -> tuple[str, ...]:
     """Cells as ``first-bad, last-bad (wherever there are workers)``: scenarios that share their columns stand together.
 
     Args:

@@ -14,7 +14,7 @@ from ..judging.verdict import Mark, Verdict
 from .broken import MOST_FIRST, Broken
 from .digest import SIGNS, Digest, Reason, digest, kind_of, worst
 from .model import Report
-from .places import Column
+from .places import Column, heads
 from .printable import printable
 
 WIDTH = 100
@@ -31,6 +31,7 @@ STYLES = {
     "": "",
 }
 _NARROWEST = 60
+_MOST_FILES = 4
 
 
 def render(report: Report, *, width: int = WIDTH, colour: bool = False) -> str:
@@ -54,7 +55,7 @@ def render_failure(verdict: Verdict, *, follows: Sequence[str] = (), width: int 
     Args:
         follows: checks whose failures in the same trial are consequences of this one.
     """
-    return to_string(_failure(Broken(verdict, tuple(follows), 1, 0, (), ()), max(width, _NARROWEST)), colour)
+    return to_string(_failure(Broken(verdict, tuple(follows), (verdict.trial,), 0, (), ()), max(width, _NARROWEST)), colour)
 
 
 def to_string(lines: Sequence[Text] | Iterator[Text], colour: bool) -> str:
@@ -107,6 +108,9 @@ def _samples(verdict: Verdict, width: int) -> Iterator[Text]:
             yield from field(
                 label, f"{spans(samples)}   ({count(len(set(samples)), 'sample')}{printable(whose)})", width, False
             )
+    if verdict.files:
+        shown = ", ".join(f"{sample} {path}" for sample, path in verdict.files[:_MOST_FILES])
+        yield from field("files", shown + (", …" if len(verdict.files) > _MOST_FILES else ""), width)
 
 
 def field(label: str, text: str, width: int, clean: bool = True) -> Iterator[Text]:
@@ -169,8 +173,9 @@ def _fix_first(found: Digest, width: int) -> Iterator[Text]:
     for number, first in enumerate(found.first[:MOST_FIRST], 1):
         verdict = first.worst.verdict
         yield Text.assemble(f"  {number:2}  ", (verdict.check, "bold"), f"   {first.extent}")
-        cause = textwrap.shorten(printable(first.cause), 2 * (width - 10), placeholder=" …")  # its failure tells it whole
-        for line in textwrap.wrap(cause, width - 6, break_long_words=False, break_on_hyphens=False):
+        tail = f" [{verdict.diagnosis.id}]" if verdict.diagnosis else ""
+        cause = textwrap.shorten(printable(first.cause), 2 * (width - 10) - len(tail), placeholder=" …")  # told whole above
+        for line in textwrap.wrap(cause + tail, width - 6, break_long_words=False, break_on_hyphens=False):
             yield Text(f"      {line}")
         if verdict.replay:
             yield Text(f"      {verdict.replay}", "dim")  # a command is copied: it stays one line
@@ -205,7 +210,7 @@ def _matrix(found: Digest, width: int) -> Iterator[Text]:
     if not found.rows:
         return
     label = max(len(name) for name, _ in found.rows) + 4
-    cell = max([2, *(len(word) for column in found.columns for word in _words(column))]) + 2
+    cell = max([2, *(len(word) for column in found.columns for word in column.heads)]) + 2
     for chosen in _blocks(found.columns, width - label, cell):
         columns = [found.columns[index] for index in chosen]
         yield Text("")
@@ -232,15 +237,6 @@ def legend(kinds: Iterable[str], width: int) -> Iterator[Text]:
             line = Text(" ")
         line.append(" ").append(sign, STYLES[kind]).append(f" {words}  ")
     yield line
-
-
-_HEADS = ("workers", "ranks", "start", "persistent")
-
-
-def _words(column: Column) -> tuple[str, str, str, str]:
-    """What stands over a column, besides its source: the words for :data:`_HEADS`."""
-    topology = column.topology
-    return str(topology.workers), str(topology.ranks), topology.start_method or "", "yes" if topology.persistent else ""
 
 
 def _blocks(columns: Sequence[Column], room: int, cell: int) -> Iterator[list[int]]:
@@ -278,12 +274,11 @@ def _gaps(columns: Sequence[Column], cell: int) -> list[int]:
 
 
 def _head(columns: Sequence[Column], label: int, cell: int, with_source: bool) -> Iterator[Text]:
-    """What the columns stand for, one line for the source and for each of :data:`_HEADS`."""
+    """What the columns stand for, one line for the source and for each of their heads."""
     if with_source:
         yield Text(_source_line(columns, label, cell), "dim")
-    for name, words in zip(_HEADS, zip(*map(_words, columns), strict=True), strict=True):
-        if name == "workers" or any(word not in ("1", "") for word in words):
-            yield _row(name, [(word, "dim") for word in words], columns, label, cell, "dim")
+    for name, words in heads(columns):
+        yield _row(name, [(word, "dim") for word in words], columns, label, cell, "dim")
 
 
 def _source_line(columns: Sequence[Column], label: int, cell: int) -> str:
