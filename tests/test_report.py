@@ -20,7 +20,7 @@ from badbatch.conformance.report.model import Report
 from badbatch.conformance.report.printable import printable
 from badbatch.harness.errors import UserError
 from badbatch.harness.trial.spec import Topology
-from example_report import ALONE, RANKS, WORKERS, report, small_report, verdict
+from example_report import ALONE, RANKS, WORKERS, report, small_report, trial, verdict
 
 HERE = Path(__file__).parent
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -460,6 +460,24 @@ def test_html_tells_what_the_text_tells() -> None:
     for reason in (*found.known, *found.inconclusive, *found.not_applicable):
         assert reason.text in words
     assert report().stale_known[0] in words and found.totals in words
+
+
+def test_the_page_shows_what_was_stored_and_what_arrived(tmp_path: Path) -> None:
+    """A card over a picture corpus has the pictures that its trial kept, inside the page; without a folder it has none."""
+    from PIL import Image
+
+    (tmp_path / "pictures").mkdir()
+    for name in ("7-stored.png", "7-arrived.png", "9-stored.png", "3-stored.png", "-1-arrived.png"):
+        Image.new("RGB", (4, 4)).save(tmp_path / "pictures" / name)
+    failed = verdict("oddities-kept", Mark.FAIL, "oddities", ALONE, "imagefolder", happened="h", lost=(7, 9))
+    kept = dataclasses.replace(trial([failed], 4), folder=tmp_path)
+    text = htmlfile.dumps([with_verdicts(failed, trials=(kept,))])
+    page = Page(text)
+    pictures = [str(value) for name, value in page.attributes if name == "src"]
+    assert page.open == [] and len(pictures) == 4 and all(p.startswith("data:image/png;base64,") for p in pictures)
+    words = " ".join("".join(page.words).split())
+    assert "sample 7 stored arrived sample 9 stored arrived no picture arrived a picture without a readable id arrived" in words
+    assert "<img" not in htmlfile.dumps([with_verdicts(failed, trials=(dataclasses.replace(kept, folder=None),))])
 
 
 def test_junit() -> None:

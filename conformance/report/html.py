@@ -14,6 +14,7 @@ from .broken import MOST_FIRST
 from .digest import SIGNS, digest, kind_of
 from .matrix import tables
 from .model import Report
+from .pictures import pictures
 from .places import heads
 from .printable import printable
 
@@ -42,7 +43,7 @@ def page(template: str, **values: Any) -> str:
     )
     environment.filters.update(printable=printable, spans=spans, linked=linked)
     environment.globals.update(SIGNS=SIGNS, MOST_FIRST=MOST_FIRST, checks=registry())
-    environment.globals.update(count=count, kind_of=kind_of, tables=tables, heads=heads)
+    environment.globals.update(count=count, kind_of=kind_of, tables=tables, heads=heads, pictures=pictures)
     text: str = environment.get_template(template).render(**values)
     return text
 
