@@ -22,6 +22,9 @@ from history_dsl import MARKS, RAISES, REFILLS, SKIPS, STOPS, SUBSTITUTES, broke
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")
 _DROPS = dataclasses.replace(RAISES, tail="drop")
+_DRAWS = dataclasses.replace(RAISES, replacement=True)
+_DRAWS_AND_SKIPS = dataclasses.replace(SKIPS, replacement=True)
+_PADS_BATCHES = dataclasses.replace(RAISES, tail="pad-batch")
 _TIMED: dict[str, Any] = {"timeout_s": 1.0, "workers": 1}
 _HUNG: dict[str, Any] = {**_TIMED, "plan": {5: Hang()}}
 _DEAD: dict[str, Any] = {"workers": 2, "plan": {5: Segfault()}}
@@ -51,6 +54,14 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("no-duplicates", "r0: 0,2,4 end r1: 1,3,0 end", {"ranks": 2, "samples": 5, "batch": 3}),
     ("no-duplicates", "0-3 fault5 4,6,6,7 skip5 8-11 end", {"contract": SUBSTITUTES}),
     ("no-lost-batches", "0-3 4-7 8-11 end", {}),
+    ("no-lost-batches", "0,0,0,3 4,5,5,1 8-11 end", {"contract": _DRAWS}),
+    ("no-lost-batches", "0-3 fault5 raise 0-3 end", {"contract": _DRAWS}),
+    ("no-lost-batches", "0-3 fault5 fault5 4,4 skip5 skip5 0-3 end", {"contract": _DRAWS_AND_SKIPS}),
+    ("exact-skip-count", "0-3 fault5 fault5 4,4 skip5 skip5 0-3 end", {"contract": _DRAWS_AND_SKIPS}),
+    ("contract-kept", "0-3 fault5 raise fault5 raise end", {"contract": _DRAWS}),
+    ("contract-kept", "0,0,0,3 4,6,6,1 8-11 end", {"contract": _DRAWS, "plan": {5: Hang()}}),
+    ("no-duplicates", "0-3 4-7 8,9,0,1 end", {"samples": 10, "contract": _PADS_BATCHES}),
+    ("full-batches", "0-3 4-7 8,9,0,1 end", {"samples": 10, "contract": _PADS_BATCHES}),
     ("no-lost-batches", "0-3 read4 fault5 read6-7 raise 8-11 end", {}),
     ("no-lost-batches", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": SKIPS}),
     ("no-lost-batches", "0-3 fault5 raise end", {"contract": STOPS}),
@@ -130,6 +141,16 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("no-duplicates", "0-3 fault5 4,6,6,7 8-11 end", {"contract": SKIPS}),
     ("no-duplicates", "0-3 0-3 stalled", {}),
     ("no-lost-batches", "0-3 8-11 end", {}),
+    ("no-lost-batches", "0,0,0,3 8-11 end", {"contract": _DRAWS}),
+    ("no-lost-batches", "0,0,0,3 8-11 8-11 8-11 end", {"contract": _DRAWS}),
+    ("no-lost-batches", "0-3 fault5 4 skip5 0-3 end", {"contract": _DRAWS_AND_SKIPS}),
+    ("exact-skip-count", "0-3 fault5 4,4,4 0-3 end", {"contract": _DRAWS_AND_SKIPS}),
+    ("contract-kept", "0-3 fault5 4,6,6 0-3 end", {"contract": _DRAWS}),
+    ("content-intact", "0,0,0~,3 4-7 8-11 end", {"contract": _DRAWS}),
+    ("content-intact", "0,0,0,3 4-6,12 8-11 end", {"contract": _DRAWS}),
+    ("fresh-epoch", "0,0,0,3 4-7 8-11 end epoch 0-3 end", {"contract": _DRAWS}),
+    ("no-duplicates", "0-3 4-7 8,9,0,1 2-5 end", {"samples": 10, "contract": _PADS_BATCHES}),
+    ("full-batches", "0-3 4-7 8,9 end", {"samples": 10, "contract": _PADS_BATCHES}),
     ("no-lost-batches", "0-3 fault5 raise end", {}),
     ("no-lost-batches", "0-3 fault5 4,6 skip5 8-11 end", {"contract": SKIPS}),
     ("no-lost-batches", "0-3 fault5 4,6 skip5,7 8-11 end", {"contract": SKIPS}),

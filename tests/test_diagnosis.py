@@ -71,6 +71,7 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("rank-and-worker-composed-wrongly", "no-duplicates",
      "r0.w0:read0,4 r0.w1:read1,5 r1.w0:read1,5 r1.w1:read2,6 0,4 1,5 end r1:1,5 r1:2,6 r1:end", _GRID),
     ("rank-and-worker-composed-wrongly", "ranks-in-step", "r0.w0:read0-3 r0.w1:read4-7 0,1 4,5 2,3 6,7 end r1:end", _GRID),
+    ("drawn-with-replacement", "no-duplicates", "read3,3,0,9 3,3,0,9 read4,1,1,7 4,1,1,7 read8,2,8,5 8,2,8,5 end", {}),
     ("drop-last-per-worker", "no-lost-batches",
      "w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2,4,6 1,3,5,7 end", {"workers": 2, "drop_last": True}),
     ("drop-last-per-worker", "no-lost-batches",
@@ -169,6 +170,8 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     # Doubled, and nothing is left out.
     ("rank-and-worker-composed-wrongly", "no-duplicates",
      "r0.w0:read0,4 r0.w1:read2,6 r1.w0:read1,5 r1.w1:read3,5,7 0,4 2,6 end r1:1,5 r1:3,5 r1:7 r1:end", _GRID),
+    # More samples came than the source holds.
+    ("drawn-with-replacement", "no-duplicates", "read3,3,0,9 3,3,0,9 read4,1,1,7 4,1,1,7 read8,2,8,5 8,2,8,5 8,2,8,5 end", {}),
     # One worker has a partial batch, which may go.
     ("drop-last-per-worker", "no-lost-batches", "w0:read0-3 w1:read4-6 0-3 end", {"samples": 7, "workers": 2, "drop_last": True}),
     # The last samples that were dropped are those of one worker.

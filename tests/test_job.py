@@ -112,3 +112,26 @@ def test_a_wrong_declaration_is_told_in_one_line(promises: dict[str, Any], says:
 def test_a_contract_survives_json(contract: Contract) -> None:
     """What is stored with a trial is the same promise when it is read again."""
     assert contract == Contract.from_json(json.loads(json.dumps(contract.to_json())))
+
+
+def test_promises_may_differ_by_source() -> None:
+    """What by_source says of a source goes before what is declared for all; the rest stays."""
+    factory = loader(on_damage="raise", tail="pad", by_source={"stream": {"tail": "exact", "uneven_ranks": True}})(lambda job: job)
+    assert Contract(on_damage="raise", tail="pad") == declared(factory)
+    assert Contract(on_damage="raise", tail="pad") == declared(factory, "map")
+    assert Contract(on_damage="raise", tail="exact", uneven_ranks=True) == declared(factory, "stream")
+
+
+@pytest.mark.parametrize(
+    ("by_source", "words"),
+    [
+        ({"strem": {"tail": "exact"}}, "did you mean 'stream'"),
+        ({"stream": {"tial": "exact"}}, "did you mean 'tail'"),
+        ({"stream": {"tail": "none"}}, "must be one of 'exact', 'pad', 'drop', 'pad-batch'"),
+        ({"stream": {"sources": ("map",)}}, "sources are declared once"),
+    ],
+)
+def test_promises_by_source_are_checked(by_source: Any, words: str) -> None:
+    """An unknown source or promise is refused like any other."""
+    with pytest.raises(UserError, match=words):
+        loader(by_source=by_source)

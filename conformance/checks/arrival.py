@@ -6,13 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...harness.contract.job import Contract
 from ...harness.faults import Effect
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
+from ...harness.trial.spec import TrialSpec
+from ..judging.accounting import readings
 from ..judging.expectation import Expectation, Owed
 from ..judging.ledger import Epoch, Fate, Ledger
 from .base import Violation, check, count, spans, with_effects
 from .disk import lacking
+
+
+def _no_replacement(contract: Contract, spec: TrialSpec) -> str | None:
+    return "the contract says replacement=True: samples may repeat" if contract.replacement else None
 
 
 @check(
@@ -21,6 +28,7 @@ from .disk import lacking
     why="A repeated sample counts twice in the gradient, and no loss curve shows it.",
     source="torch.utils.data documentation, IterableDataset: each worker has its own replica of the data set and must be "
     "configured to avoid duplicates",
+    needs=_no_replacement,
 )
 def no_duplicates(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Over all workers and ranks, beyond what ``substitute`` and ``tail="pad"`` allow."""
@@ -29,6 +37,8 @@ def no_duplicates(history: History, ledger: Ledger, expected: Expectation) -> It
 
 def twice(epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
     """The violation of an epoch in which samples arrive more often than anything allows."""
+    if expected.contract.replacement:
+        return
     extra = int(epoch.extra.sum())
     allowed = expected.pad_budget + expected.substitute_budget
     if extra <= allowed:
@@ -49,8 +59,9 @@ def twice(epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
     source="the number of workers and ranks must not change which samples arrive; after an error the other batches still come",
 )
 def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Beyond the collateral of a raised batch and what ``drop_last`` and ``tail="drop"`` leave out."""
+    """Beyond the collateral of a raised batch and what ``drop_last`` and ``tail="drop"`` leave out; of draws their number."""
     epoch = ledger.first
+    yield from drawn(history, epoch, expected)
     odd = np.flatnonzero(expected.odd)
     silent = expected.good | (expected.owed == Owed.EITHER)
     lost = [int(s) for s in epoch.having(Fate.LOST) if silent[s] and s not in odd]
@@ -70,6 +81,23 @@ def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> 
             happened=f"{count(len(wrongly_skipped), 'good sample')} were reported as skipped and never arrived",
             lost=tuple(wrongly_skipped),
             share=_share(history, wrongly_skipped),
+        )
+
+
+def drawn(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
+    """The violation of an epoch that brings more or fewer samples than were to be drawn with replacement."""
+    if not expected.contract.replacement or not epoch.whole or (any(epoch.errors) and not expected.goes_on):
+        return
+    came = int(epoch.arrivals.sum()) + epoch.unnamed + epoch.nameless
+    struck = len(readings(history, epoch.number, Kind.FAULT))
+    spare = expected.drop_budget + sum(epoch.errors) * expected.spec.batch_size
+    if expected.contract.on_damage == "skip":
+        spare += max(struck, epoch.reported_total or 0)
+    least, most = expected.spec.samples - spare, expected.spec.samples + expected.pad_budget
+    if not least <= came <= most:
+        yield Violation(
+            f"an epoch brings as many samples as the source holds: {expected.spec.samples}",
+            f"{count(came, 'sample')} came in epoch {epoch.number}",
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...harness.trial.history import History
 from ..judging.expectation import Expectation, Owed
 from ..judging.ledger import Fate, Ledger, Stop
-from .arrival import twice
+from .arrival import drawn, twice
 from .base import Violation, check, count
 
 
@@ -38,6 +38,7 @@ def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iter
                 f"it {what}: {count(len(gone), 'sample')} never arrived",
                 lost=tuple(gone),
             )
+        yield from drawn(history, epoch, expected)
         for violation in twice(epoch, expected):
             yield Violation(
                 f"epoch {epoch.number}, {after}, brings {violation.promised}",

@@ -10,7 +10,7 @@ from ...harness.contract.job import Contract
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
-from ..judging.expectation import Expectation, Owed
+from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger, Stop
 from .base import Violation, check, count
 
@@ -37,13 +37,20 @@ def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Ite
             ended = epoch.stops[rank] is Stop.END
             before_last = got[:-1] if ended else got
             short = int(np.sum((before_last < size) & (before_last > 0)))
-            allowed = int(np.count_nonzero(expected.owed != Owed.GOOD)) if shortened else 0
+            allowed = expected.short_batches if shortened else 0
             if short > allowed:
                 sizes = ", ".join(str(int(n)) for n in got[:12]) + (" …" if len(got) > 12 else "")
                 promised = "only the last batch is short" if not allowed else f"at most {allowed} batches are short"
                 yield Violation(promised, f"{where}: {count(short, 'batch')} before the last were short (sizes {sizes})")
-            elif ended and history.spec.drop_last and len(got) and got[-1] < size and not allowed:
-                yield Violation("with drop_last no batch is short", f"{where}: the last holds {int(got[-1])}")
+            elif ended and len(got) and got[-1] < size and not allowed and (which := _no_short_last(history, expected)):
+                yield Violation(f"with {which} no batch is short", f"{where}: the last holds {int(got[-1])}")
+
+
+def _no_short_last(history: History, expected: Expectation) -> str:
+    """What forbids a short last batch; empty: nothing does."""
+    if history.spec.drop_last:
+        return "drop_last"
+    return 'tail="pad-batch"' if expected.contract.tail == "pad-batch" else ""
 
 
 @check(

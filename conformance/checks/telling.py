@@ -54,6 +54,8 @@ def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator
             )
         return
     optional = int(np.count_nonzero(expected.lethal | (expected.owed == Owed.EITHER))) + expected.pad_budget + len(gone) - owed
+    if expected.contract.replacement:  # one sample may be drawn, and skipped, several times
+        optional += expected.spec.samples
     named = epoch.reported > 0
     # Good samples that were skipped all the same are another check's finding; odd ones another's again.
     strangers = np.flatnonzero(named & ~not_good & ~expected.odd & (epoch.arrivals > 0))

@@ -32,6 +32,7 @@ DIAGNOSES: tuple[Entry, ...] = (
     splitting.not_split_by_worker,
     splitting.not_split_by_rank,
     splitting.rank_and_worker_composed_wrongly,
+    splitting.drawn_with_replacement,
     splitting.drop_last_per_worker,
     splitting.batched_per_worker,
     telling.substituted_silently,

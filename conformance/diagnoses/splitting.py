@@ -104,6 +104,28 @@ def rank_and_worker_composed_wrongly(case: Case) -> str | None:
     return None
 
 
+@diagnosis(
+    "drawn-with-replacement",
+    cause="The sampler draws with replacement or by weight, and the loader does not say so.",
+    fix="Declare @loader(replacement=True); the number of samples is still owed.",
+    explains=("no-duplicates", "fresh-epoch"),
+)
+def drawn_with_replacement(case: Case) -> str | None:
+    twice = int(np.count_nonzero(case.epoch.arrivals > 1))
+    never = int(np.count_nonzero(case.epoch.arrivals == 0))
+    came = int(case.epoch.arrivals.sum())
+    if not twice or not never or len(case.faults) or not 0 <= came - case.spec.samples <= case.ranks or _in_order(case.reads):
+        return None
+    for pid in np.unique(case.reads["pid"]):
+        mine = case.reads[case.reads["pid"] == pid]["sample"]
+        if len(np.unique(mine)) < len(mine):
+            return (
+                f"{count(came, 'sample')} came, as many as the source holds, but {twice} of them more than once and {never} never, and "
+                "one process read some of them twice"
+            )
+    return None
+
+
 def _tails(case: Case, samples: Ids) -> dict[int, Ids]:
     """From pid to those of ``samples`` that it read last; empty unless all of them are some process's last."""
     tails: dict[int, Ids] = {}

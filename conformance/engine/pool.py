@@ -18,7 +18,7 @@ from ...harness.errors import HarnessError
 from ...harness.processes.supervisor import Supervisor
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
-from ..judging.verdict import disturbance
+from ..judging.doubts import disturbance
 from .artifacts import slug
 
 _WAITING_PER_BUSY = 16  # trials that mostly wait cost a processor little: run this many for each that computes

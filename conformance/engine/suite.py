@@ -19,7 +19,8 @@ from ...harness.trial.spec import Topology, TrialSpec
 from .. import known
 from ..commands.options import Options
 from ..judging import probe
-from ..judging.verdict import Mark, Verdict, judge, not_struck
+from ..judging.doubts import not_struck
+from ..judging.verdict import Mark, Verdict, judge
 from ..report.model import Report, TrialResult
 from ..report.run import Run
 from .artifacts import Artifacts

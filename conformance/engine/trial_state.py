@@ -14,9 +14,10 @@ from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
 from ..judging.accounting import account
 from ..judging.deaths import death
+from ..judging.doubts import disturbance
 from ..judging.expectation import expect
 from ..judging.ledger import Fate, Stop
-from ..judging.verdict import Mark, Verdict, disturbance
+from ..judging.verdict import Mark, Verdict
 from ..report.model import TrialResult
 from ..scenarios.base import Scenario
 

@@ -169,6 +169,8 @@ class _Accountant:
         missing = epoch.arrivals == 0
         fate[missing & (epoch.reported > 0)] = Fate.SKIPPED
         not_good = expected.owed != Owed.GOOD
+        if expected.contract.replacement:  # which samples are drawn is not owed, only how many
+            fate[missing & (expected.good | ~np.isin(np.arange(self._samples), self._history.struck))] = Fate.DROPPED
         if self._history.spec.stored is not None:  # with a sample all that its fault cost besides
             told = np.isin(expected.unit, expected.unit[not_good & (epoch.reported > 0)])
             fate[missing & not_good & told] = Fate.SKIPPED
@@ -200,6 +202,9 @@ class _Accountant:
     def _extras(self, epoch: Epoch, fate: npt.NDArray[np.uint8]) -> None:
         budget = self._expected.pad_budget + self._expected.substitute_budget
         several = np.flatnonzero(epoch.extra)
+        if self._expected.contract.replacement:
+            fate[several] = Fate.PADDED
+            return
         spent = np.cumsum(epoch.extra[several])
         fate[several[spent <= budget]] = Fate.PADDED
         fate[several[spent > budget]] = Fate.DUPLICATED

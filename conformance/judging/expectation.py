@@ -121,9 +121,12 @@ class Expectation:
 
     @property
     def pad_budget(self) -> int:
-        """Extra arrivals that padding may bring: what makes the ranks' shares equal."""
+        """Extra arrivals that padding may bring: what makes the ranks' shares equal, or fills up their last batches."""
         ranks = self.spec.topology.ranks
-        return max(-known % ranks for known in self._known) if self.contract.tail == "pad" else 0
+        if self.contract.tail not in ("pad", "pad-batch"):
+            return 0
+        unit = ranks * self.spec.batch_size if self.contract.tail == "pad-batch" else ranks
+        return max(-known % unit for known in self._known)
 
     @functools.cached_property
     def _known(self) -> tuple[int, ...]:
@@ -151,7 +154,7 @@ class Expectation:
             return dropped
         if self.spec.plan:  # skips shorten a rank's share by a number that is not known beforehand
             return dropped + ranks * (batch - 1)
-        if self.contract.tail == "pad":
+        if self.contract.tail in ("pad", "pad-batch"):
             return dropped + ranks * (-(-samples // ranks) % batch)
         rest = samples - dropped
         by_stride = sum(len(range(rank, rest, ranks)) % batch for rank in range(ranks))
@@ -210,6 +213,11 @@ class Expectation:
         return min(share % batch or batch for share in shares)
 
     @property
+    def short_batches(self) -> int:
+        """Batches on one rank that skips may shorten: one for each read of a damaged sample."""
+        return self._reads_of(self.owed != Owed.GOOD) if self.contract.replacement else int(np.count_nonzero(self.owed != Owed.GOOD))
+
+    @property
     def error_budget(self) -> int:
         """Errors that may reach the consumers in one epoch.
 
@@ -228,8 +236,13 @@ class Expectation:
         return lethal * self._processes if self.spec.source == "stream" else lethal
 
     def _reads_of(self, which: npt.NDArray[np.bool_]) -> int:
-        """How often samples of a kind are read in an epoch: each once, and again where padding repeats it on another rank."""
+        """How often samples of a kind are read in an epoch: each once, and again where padding repeats it on another rank.
+
+        Drawn with replacement, one of them may be read at every draw.
+        """
         number = int(np.count_nonzero(which))
+        if number and self.contract.replacement:
+            return self.spec.samples + self.pad_budget
         return number + self.pad_budget if number else 0
 
     @property

@@ -16,14 +16,14 @@ class Fate(enum.IntEnum):
     """What became of one sample in one epoch."""
 
     DELIVERED = 0  # once
-    PADDED = 1  # more than once, as the padding of the ranks allows
+    PADDED = 1  # more than once, as the padding of the ranks or drawing with replacement allows
     DUPLICATED = 2  # more than once, and nothing allows it
     MARKED = 3  # it arrived marked as missing
     RAISED = 4  # damaged, and an error told so
     COLLATERAL = 5  # good, and lost in the batch of a damaged one that was raised
     SKIPPED = 6  # not delivered, and reported
     SUBSTITUTED = 7  # damaged, and another arrived in its place
-    DROPPED = 8  # left out by drop_last or tail="drop"
+    DROPPED = 8  # left out by drop_last or tail="drop", or not drawn
     UNDELIVERED = 9  # not delivered before the epoch was stopped, left or cut
     IN_DOUBT = 10  # being read when a process died
     LOST = 11  # not delivered, and nothing accounts for it

@@ -9,22 +9,15 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...harness.contract.job import Contract
-from ...harness.faults import Effect
-from ...harness.processes.rank import BROKE
-from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
-from ...harness.trial.spec import Topology, TrialSpec
+from ...harness.trial.spec import Topology
 from ..checks import Check, Violation, registry
-from ..checks.base import with_effects
 from ..diagnoses.diagnosis import Diagnosis, diagnose
 from .accounting import account
-from .deaths import FROM_OUTSIDE
+from .doubts import disturbance, doubt, not_drawn, not_struck
 from .expectation import Expectation, expect
 from .ledger import Ledger
-from .patience import too_short
 
 
 class Mark(str, enum.Enum):
@@ -210,12 +203,12 @@ def _one(
         return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=spoiled)
     if violations:
         return _failed(verdict, check, violations, history, ledger, expected)
-    if idle := not_struck(spec):
+    if idle := not_struck(spec) or not_drawn(history, expected):
         return dataclasses.replace(verdict, mark=Mark.NA, reason=idle)
-    doubt = _doubt(history)
-    if doubt and not (check.can_acquit_cut and history.ended.cut):
+    why = doubt(history)
+    if why and not (check.can_acquit_cut and history.ended.cut):
         cause = "" if history.complete else CUT_SHORT_BY[0]  # fold() puts the check there that did fail
-        return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=doubt, cause=cause)
+        return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=why, cause=cause)
     return verdict
 
 
@@ -249,6 +242,9 @@ def _failed(
     )
 
 
+_MOST_FILES = 8
+
+
 def _files(history: History, violation: Violation) -> tuple[tuple[int, str], ...]:
     """Where the first samples lie that a violation names, so that a user can look at them."""
     stored = history.spec.stored
@@ -262,53 +258,3 @@ def _files(history: History, violation: Violation) -> tuple[tuple[int, str], ...
 def _spoiled(history: History, clean: str) -> str:
     """Why nothing that a trial shows can be held against the loader; empty: it can."""
     return clean if clean and history.spec.plan else disturbance(history)
-
-
-def disturbance(history: History) -> str:
-    """Why a trial was not run as asked, by no doing of the loader that can be shown; empty: it was."""
-    for code in history.ended.ranks:
-        if code == BROKE:
-            lines = history.output.splitlines()
-            return f"the harness itself failed in the trial: {lines[-1] if lines else 'no word of it'}"
-        if code is None or history.ended.cut is not None or _lethal(history.spec):
-            continue
-        if -code in FROM_OUTSIDE:
-            return f"the machine killed the trial (signal {-code}): most often for lack of memory"
-    if history.ended.cut in ("lost", "interrupted"):
-        return f"the trial was {history.ended.cut}"
-    return ""
-
-
-def _lethal(spec: TrialSpec) -> bool:
-    return any(fault.effect is Effect.CRASH for fault in spec.plan.values())
-
-
-def not_struck(spec: TrialSpec) -> str:
-    """Why no fault of a corpus could take hold on this machine, so that nothing can be asked; empty: one did.
-
-    An example: root may read a file without permissions.
-    """
-    if spec.stored is None or not spec.stored.idle or spec.plan:
-        return ""
-    return f"no fault could take hold when the corpus was made: {spec.stored.idle[0][1]}"
-
-
-def _doubt(history: History) -> str:
-    """Why a trial without a violation acquits nobody; empty: it does."""
-    spec = history.spec
-    seen_to_read = spec.source in _RECORDED or with_effects(Effect.CRASH, Effect.STALL)(spec)
-    if spec.plan and not len(history.struck) and seen_to_read:
-        ended = history.of(Kind.READ_DONE)
-        failed = ended[(ended["flags"] == 1) & np.isin(ended["sample"], list(spec.plan))]
-        if len(failed):
-            return f"the fault never took hold: reading the sample raised {history.text(failed[0])}"
-        return "the fault never took hold: no process read the sample"
-    if why := too_short(history):
-        return why
-    if not history.complete:
-        return f"the trial did not run to its end: {history.ended}"
-    return ""
-
-
-_MOST_FILES = 8
-_RECORDED = ("map", "stream", "sharded_stream")

@@ -31,8 +31,8 @@ class Target:
     def contract(self, source: str) -> Contract:
         """What is declared for a source: by the decorator, or by the way in which a drop-in class is called."""
         if not self.drop_in:
-            return declared(self.call)
-        base = declared(self.call)
+            return declared(self.call, source)
+        base = declared(self.call, source)
         if base.sources is None:
             base = dataclasses.replace(base, sources=("map", "sharded_stream"))
         if base.persistent_workers is None and _names(self.call, "persistent_workers"):

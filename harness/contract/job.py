@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 OnDamage = Literal["raise", "skip", "substitute", "mark"]
 AfterError = Literal["continue", "stop"]
 Batches = Literal["short", "full"]
-Tail = Literal["exact", "pad", "drop"]
+Tail = Literal["exact", "pad", "drop", "pad-batch"]
+ShortBatches = Literal["last", "per-worker"]
+Readers = Literal["processes", "threads", "consumer"]
 
 MEMORY_SOURCES = ("map", "stream", "sharded_stream")
 DISK_SOURCES = ("imagefolder", "parquet", "windows", "webdataset", "jsonl")
@@ -27,7 +29,9 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "on_damage": ("raise", "skip", "substitute", "mark"),
     "after_error": ("continue", "stop"),
     "batches": ("short", "full"),
-    "tail": ("exact", "pad", "drop"),
+    "tail": ("exact", "pad", "drop", "pad-batch"),
+    "short_batches": ("last", "per-worker"),
+    "readers": ("processes", "threads", "consumer"),
     "blast_radius": ("sample", "batch", "shard", "file"),
 }
 
@@ -78,7 +82,8 @@ class Contract:
     batches: Batches | None = None
     """Does a skip shorten its batch, or is the batch refilled?"""
     tail: Tail | None = None
-    """What happens to the remainder when the ranks do not divide the samples."""
+    """What happens to the remainder when the ranks do not divide the samples; ``pad-batch``: each rank's last batch is filled
+    up as well."""
     sources: tuple[str, ...] | None = None
     workers: tuple[int, ...] | None = None
     """The worker counts that the loader supports; None: all."""
@@ -93,6 +98,13 @@ class Contract:
     parameter; a factory does not."""
     blast_radius: Literal["sample", "batch", "shard", "file"] | None = None
     """How much a fault on disk may cost beyond its own sample."""
+    replacement: bool = False
+    """Whether samples are drawn with replacement or by weight: an epoch has as many as the source, and which is not owed."""
+    short_batches: ShortBatches | None = None
+    """Which batches may be short without a skip: the last of a rank, or (``per-worker``) the last of each worker. None: the
+    last of a rank."""
+    readers: Readers | None = None
+    """Who reads where the loader has workers: other processes, threads of the consumer's process, or the consumer itself."""
     inferred: tuple[str, ...] = ()
     """The names of the parts above that were not declared but inferred from a probe."""
 
@@ -113,20 +125,47 @@ class Contract:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DECLARABLE = {field.name for field in dataclasses.fields(Contract)} - {"inferred"}
-_FLAGS = ("timeout", "uneven_ranks", "persistent_workers")
+_FLAGS = ("timeout", "uneven_ranks", "persistent_workers", "replacement")
 _SETS: dict[str, int | None] = {"sources": None, "workers": 0, "ranks": 1}  # and the least number that makes sense
 
 
-def loader(*, ids: Callable[[Any], Any] | None = None, **promises: Any) -> Callable[[F], F]:
+def loader(
+    *,
+    ids: Callable[[Any], Any] | None = None,
+    by_source: Mapping[str, Mapping[str, Any]] | None = None,
+    **promises: Any,
+) -> Callable[[F], F]:
     """Declare what the decorated loader factory promises (see :class:`Contract` for the parts).
 
     Args:
         ids: a function from one batch to its sample ids (a sequence or tensor of ints, one for each sample; -1 for a
             sample that arrives marked as missing and without its id), where they cannot be found without help.
+        by_source: from a source to the promises that differ there: ``{"stream": {"tail": "exact"}}``.
 
     Raises:
         UserError: an unknown promise, or a value that it cannot have.
     """
+    contract = Contract(**_checked(promises))
+    if ids is not None and not callable(ids):
+        raise UserError(f"@loader(ids={ids!r}): must be a function from a batch to its sample ids")
+    differing: dict[str, Contract] = {}
+    for source, others in (by_source or {}).items():
+        _several("sources", source)
+        if "sources" in others:
+            raise UserError(f"@loader(by_source={{{source!r}: …}}): sources are declared once, for the loader as a whole")
+        differing[source] = dataclasses.replace(contract, **_checked(dict(others)))
+
+    def declare(factory: F) -> F:
+        factory.__badbatch_contract__ = contract  # type: ignore[attr-defined]
+        factory.__badbatch_by_source__ = differing  # type: ignore[attr-defined]
+        factory.__badbatch_ids__ = ids  # type: ignore[attr-defined]
+        return factory
+
+    return declare
+
+
+def _checked(promises: dict[str, Any]) -> dict[str, Any]:
+    """The promises, with single values as tuples where several may be given; refuses what cannot be."""
     for name, value in promises.items():
         if name not in _DECLARABLE:
             raise UserError(f"@loader knows no promise {name!r}{hint(name, sorted(_DECLARABLE))}")
@@ -136,16 +175,7 @@ def loader(*, ids: Callable[[Any], Any] | None = None, **promises: Any) -> Calla
             raise UserError(f"@loader({name}={value!r}): must be True or False")
         if name in _SETS and value is not None:
             promises[name] = _several(name, value)
-    if ids is not None and not callable(ids):
-        raise UserError(f"@loader(ids={ids!r}): must be a function from a batch to its sample ids")
-    contract = Contract(**promises)
-
-    def declare(factory: F) -> F:
-        factory.__badbatch_contract__ = contract  # type: ignore[attr-defined]
-        factory.__badbatch_ids__ = ids  # type: ignore[attr-defined]
-        return factory
-
-    return declare
+    return promises
 
 
 def _several(name: str, value: Any) -> tuple[Any, ...]:
@@ -165,7 +195,10 @@ def _several(name: str, value: Any) -> tuple[Any, ...]:
     return values
 
 
-def declared(target: Any) -> Contract:
-    """The contract that ``target`` was decorated with, or an empty one."""
+def declared(target: Any, source: str = "") -> Contract:
+    """The contract that ``target`` was decorated with, for one source where that is given; or an empty one."""
+    differing = getattr(target, "__badbatch_by_source__", None)
+    if isinstance(differing, dict) and isinstance(differing.get(source), Contract):
+        return differing[source]
     contract = getattr(target, "__badbatch_contract__", None)
     return contract if isinstance(contract, Contract) else Contract()

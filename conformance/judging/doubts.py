@@ -1,0 +1,74 @@
+"""Why a trial shows nothing: it was disturbed, its fault did not take hold, or it was cut before anything could be seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...harness.contract.job import MEMORY_SOURCES
+from ...harness.faults import Effect
+from ...harness.processes.rank import BROKE
+from ...harness.trial.event_log import Kind
+from ...harness.trial.history import History
+from ...harness.trial.spec import TrialSpec
+from ..checks.base import with_effects
+from .deaths import FROM_OUTSIDE
+from .expectation import Expectation
+from .patience import too_short
+
+
+def disturbance(history: History) -> str:
+    """Why a trial was not run as asked, by no doing of the loader that can be shown; empty: it was."""
+    for code in history.ended.ranks:
+        if code == BROKE:
+            lines = history.output.splitlines()
+            return f"the harness itself failed in the trial: {lines[-1] if lines else 'no word of it'}"
+        if code is None or history.ended.cut is not None or _lethal(history.spec):
+            continue
+        if -code in FROM_OUTSIDE:
+            return f"the machine killed the trial (signal {-code}): most often for lack of memory"
+    if history.ended.cut in ("lost", "interrupted"):
+        return f"the trial was {history.ended.cut}"
+    return ""
+
+
+def _lethal(spec: TrialSpec) -> bool:
+    return any(fault.effect is Effect.CRASH for fault in spec.plan.values())
+
+
+def not_struck(spec: TrialSpec) -> str:
+    """Why no fault of a corpus could take hold on this machine, so that nothing can be asked; empty: one did.
+
+    An example: root may read a file without permissions.
+    """
+    if spec.stored is None or not spec.stored.idle or spec.plan:
+        return ""
+    return f"no fault could take hold when the corpus was made: {spec.stored.idle[0][1]}"
+
+
+def doubt(history: History) -> str:
+    """Why a trial without a violation acquits nobody; empty: it does."""
+    if _not_read(history):
+        ended = history.of(Kind.READ_DONE)
+        failed = ended[(ended["flags"] == 1) & np.isin(ended["sample"], list(history.spec.plan))]
+        if len(failed):
+            return f"the fault never took hold: reading the sample raised {history.text(failed[0])}"
+        return "the fault never took hold: no process read the sample"
+    if why := too_short(history):
+        return why
+    if not history.complete:
+        return f"the trial did not run to its end: {history.ended}"
+    return ""
+
+
+def _not_read(history: History) -> bool:
+    """Whether no faulty sample was read; on disk a read that is not seen only says so where it would kill or hang."""
+    spec = history.spec
+    seen_to_read = spec.source in MEMORY_SOURCES or with_effects(Effect.CRASH, Effect.STALL)(spec)
+    return bool(spec.plan) and not len(history.struck) and seen_to_read
+
+
+def not_drawn(history: History, expected: Expectation) -> str:
+    """Why no fault could take hold, where samples are drawn with replacement; empty: one did, or all are read."""
+    if expected.contract.replacement and history.complete and _not_read(history):
+        return "samples are drawn with replacement, and no faulty one was drawn"
+    return ""
