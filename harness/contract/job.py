@@ -198,7 +198,7 @@ def _several(name: str, value: Any) -> tuple[Any, ...]:
 def declared(target: Any, source: str = "") -> Contract:
     """The contract that ``target`` was decorated with, for one source where that is given; or an empty one."""
     differing = getattr(target, "__badbatch_by_source__", None)
-    if isinstance(differing, dict) and isinstance(differing.get(source), Contract):
-        return differing[source]
-    contract = getattr(target, "__badbatch_contract__", None)
+    contract = differing.get(source) if isinstance(differing, dict) else None
+    if contract is None:
+        contract = getattr(target, "__badbatch_contract__", None)
     return contract if isinstance(contract, Contract) else Contract()
