@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import sys
@@ -14,7 +15,9 @@ import torch
 from badbatch.harness.contract.calling import Built, Target, build, describe, resolve
 from badbatch.harness.contract.job import Contract, Job, loader
 from badbatch.harness.errors import LoaderError
-from badbatch.harness.sources.memory import Numbers
+from badbatch.harness.plan import FaultPlan
+from badbatch.harness.sources.base import promised
+from badbatch.harness.sources.memory import Numbers, Reader, ShardedStream
 from torch.utils.data import DataLoader, DistributedSampler
 
 _NAMES = (f"loaders_of_a_user_{number}" for number in itertools.count())
@@ -322,7 +325,9 @@ def test_a_drop_in_of_several_ranks_gets_a_distributed_sampler() -> None:
 
 def test_a_stream_is_neither_shuffled_nor_sampled() -> None:
     """A stream that splits itself goes to the class as it is, on one rank or several."""
-    _, options, built = called(job(source="sharded_stream", world_size=2, shuffle=True))
+    stream = ShardedStream(10, Reader(FaultPlan()), rank=0, world_size=2)
+    asked = dataclasses.replace(job(source="sharded_stream", world_size=2, shuffle=True), dataset=stream)
+    _, options, built = called(asked)
     assert {"batch_size": 4, "num_workers": 0, "drop_last": False} == options
     assert built.set_epoch is None
 
@@ -354,4 +359,4 @@ def test_torch_s_own_loader_is_called_whole() -> None:
 def test_the_way_of_calling_declares_the_tail(call: Any, source: str, contract: Contract) -> None:
     """A drop-in's sampler pads, and a stream that splits itself leaves a remainder; a declaration goes first."""
     target: Target = describe("mod:x", call)
-    assert contract == target.contract(source)
+    assert contract == promised(target, source)

@@ -19,10 +19,10 @@ import trials
 from badbatch.conformance import scenarios
 from badbatch.conformance.commands.exit_codes import ExitCode
 from badbatch.conformance.commands.options import Options
-from badbatch.conformance.engine.corpora import Corpora, restored
+from badbatch.conformance.engine.preparations import Preparations
 from badbatch.conformance.engine.single import judge_folder, replay
 from badbatch.conformance.engine.suite import Suite
-from badbatch.conformance.judging.expectation import Owed, expect
+from badbatch.conformance.judging.expectation import expect
 from badbatch.conformance.judging.ledger import Fate
 from badbatch.conformance.judging.verdict import Mark, judge
 from badbatch.conformance.scenarios import disk as disk_scenarios
@@ -35,6 +35,8 @@ from badbatch.harness.corpus.damage.paths.missing_file import MissingFile
 from badbatch.harness.corpus.facts import recipe_of
 from badbatch.harness.corpus.stored import Stored
 from badbatch.harness.errors import UserError
+from badbatch.harness.sources.base import find as find_source
+from badbatch.harness.sources.truth import Owed
 from badbatch.harness.trial.event_log import Kind
 from badbatch.harness.trial.spec import Topology, TrialSpec
 from history_dsl import RAISES, SKIPS, broken, history_of, ledger_of
@@ -44,13 +46,13 @@ TWO_FILES = (("a.jsonl", 0, 6), ("b.jsonl", 6, 6))
 
 
 @pytest.fixture(scope="module")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
-    return Corpora(tmp_path_factory.mktemp("corpora"))
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Preparations:
+    return Preparations(tmp_path_factory.mktemp("corpora"))
 
 
-def question(corpora: Corpora, name: str, kind: str, **settings: Any) -> TrialSpec:
+def question(corpora: Preparations, name: str, kind: str, **settings: Any) -> TrialSpec:
     """A trial of that scenario."""
-    asked = corpora.question(disk_scenarios.find(name, kind), kind, 40, 4, seed=0)
+    asked = corpora.settings(disk_scenarios.find(name, kind), kind, 40, 4, seed=0)
     return TrialSpec(LINES, str(trials.ROOT), name, kind, Topology(), **{**asked, **settings})
 
 
@@ -58,7 +60,7 @@ def question(corpora: Corpora, name: str, kind: str, **settings: Any) -> TrialSp
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_scenario_does_to_its_corpus_what_it_says(corpora: Corpora, kind: str) -> None:
+def test_each_scenario_does_to_its_corpus_what_it_says(corpora: Preparations, kind: str) -> None:
     """In each corpus the faults that its scenario names took hold, oddities are good, and most samples are good."""
     for scenario in disk_scenarios.offered(kind):
         spec = question(corpora, scenario.name, kind)
@@ -114,10 +116,10 @@ def test_names_are_those_of_memory_and_disk() -> None:
         scenarios.find("hung-reed", "parquet")
 
 
-def test_a_corpus_is_made_once(corpora: Corpora) -> None:
+def test_a_corpus_is_made_once(corpora: Preparations) -> None:
     """The same question is asked about the same folder, and another seed about another one."""
     clean = disk_scenarios.find("clean", "jsonl")
-    first, again, other = (corpora.question(clean, "jsonl", 40, 4, seed)["root"] for seed in (0, 0, 1))
+    first, again, other = (corpora.settings(clean, "jsonl", 40, 4, seed)["root"] for seed in (0, 0, 1))
     assert first == again != other
 
 
@@ -125,13 +127,13 @@ def test_a_corpus_is_made_once(corpora: Corpora) -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), [("imagefolder", "damage-cut"), ("parquet", "cut-shard"), ("webdataset", "oddities")])
-def test_a_question_survives_its_file(corpora: Corpora, kind: str, name: str) -> None:
+def test_a_question_survives_its_file(corpora: Preparations, kind: str, name: str) -> None:
     """A trial goes through JSON and back with its plan of faults on disk and all that it knows of its corpus."""
     spec = question(corpora, name, kind)
     assert TrialSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
 
 
-def test_a_question_is_read_by_a_fresh_interpreter(corpora: Corpora, tmp_path: Path) -> None:
+def test_a_question_is_read_by_a_fresh_interpreter(corpora: Preparations, tmp_path: Path) -> None:
     """The faults on disk of a stored trial are known to whoever reads it, without having made a corpus."""
     question(corpora, "damage-cut", "imagefolder").write(tmp_path / "trial.json")
     code = f"""
@@ -149,22 +151,22 @@ print(int(expect(TrialSpec.read(Path({str(tmp_path / "trial.json")!r}))).damaged
 
 def test_a_corpus_that_is_gone_is_made_again(tmp_path: Path) -> None:
     """From the recipe in the trial alone, the same bytes at another place."""
-    spec = question(Corpora(tmp_path / "one"), "one-bad", "jsonl")
-    assert restored(spec, tmp_path / "unused") is spec
+    spec = question(Preparations(tmp_path / "one"), "one-bad", "jsonl")
+    assert find_source(spec.source).restore(spec, tmp_path / "unused") is spec
     before = {path.name: path.read_bytes() for path in Path(spec.root or "").rglob("*.jsonl")}
     shutil.rmtree(tmp_path / "one")
-    again = restored(spec, tmp_path / "two")
+    again = find_source(spec.source).restore(spec, tmp_path / "two")
     assert dataclasses.replace(again, root=spec.root) == spec
     assert {path.name: path.read_bytes() for path in Path(again.root or "").rglob("*.jsonl")} == before
 
 
 def test_a_corpus_that_comes_out_otherwise_is_refused(tmp_path: Path) -> None:
     """Where other libraries judge a sample otherwise, the trial is not run as if it were the same."""
-    spec = question(Corpora(tmp_path / "one"), "one-bad", "jsonl")
+    spec = question(Preparations(tmp_path / "one"), "one-bad", "jsonl")
     assert spec.stored is not None
     other = dataclasses.replace(spec, root=None, stored=dataclasses.replace(spec.stored, states=((9, "contested"),)))
     with pytest.raises(UserError, match=r"one-bad.*cannot be made again as it was: sample 7 was good and is damaged"):
-        restored(other, tmp_path / "two")
+        find_source(other.source).restore(other, tmp_path / "two")
 
 
 # --- what is owed --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from badbatch.conformance.judging.expectation import Owed, expect
+from badbatch.conformance.judging.expectation import expect
 from badbatch.conformance.judging.verdict import Mark, judge
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults import Effect, Fault, registry
@@ -21,6 +21,7 @@ from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
 from badbatch.harness.plan import FaultPlan
+from badbatch.harness.sources.truth import Owed
 from badbatch.harness.trial.history import History
 from badbatch.harness.trial.spec import Topology, TrialSpec
 from history_dsl import broken, history_of

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
     "harness/errors.py",
+    "harness/nearest.py",
     "harness/stopping.py",
     "harness/contract",
     "harness/identity",
@@ -28,8 +29,8 @@ ORDER = (
     "conformance/checks",
     "conformance/scenarios",
     "conformance/diagnoses",
-    "conformance/known",
     "conformance/report",
+    "conformance/known",
     "conformance/engine",
     "conformance/commands",
     "conformance/pytest",
@@ -41,6 +42,7 @@ ORDER = (
 AGAINST_THE_ORDER = {
     ("conformance/judging", "conformance/checks"): "judge() puts the registered checks to a history",
     ("conformance/judging", "conformance/diagnoses"): "judge() asks for the likely cause of a failure",
+    ("conformance/report", "conformance/known"): "a known file is written among a run's other files",
     ("conformance/report", "conformance/commands"): "exit codes, articles and comparisons are described beside their commands",
     ("conformance/engine", "conformance/commands"): "the table of options is the engine's input",
 }

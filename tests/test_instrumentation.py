@@ -17,7 +17,7 @@ import pytest
 for _needed in ("PIL", "faker"):
     pytest.importorskip(_needed)
 
-from badbatch.conformance.engine.corpora import Corpora
+from badbatch.conformance.engine.preparations import Preparations
 from badbatch.conformance.scenarios.disk import find
 from badbatch.harness import instrumentation
 from badbatch.harness.corpus.marked import MAGIC, effect_of, marked
@@ -49,7 +49,7 @@ class Stage:
     def __init__(self, folder: Path, scenario: str, kind: str = "imagefolder") -> None:
         self.folder = folder / "trial"
         self.folder.mkdir()
-        question = Corpora(folder / "corpora").question(find(scenario, kind), kind, 40, 4, seed=0)
+        question = Preparations(folder / "corpora").settings(find(scenario, kind), kind, 40, 4, seed=0)
         self.root = Path(question["root"])
         self.spec = TrialSpec("mod:attr", ".", scenario, kind, Topology(), **question)
         self.spec.write(self.folder / "trial.json")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +14,16 @@ from typing import Any
 
 import pytest
 from badbatch.harness import identity
+from badbatch.harness.contract.source_names import SOURCES
 from badbatch.harness.errors import UserError
 from badbatch.harness.faults.none_sample import NoneSample
 from badbatch.harness.faults.null_field import NullField
 from badbatch.harness.faults.raises import Raise
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.sources.memory import Numbers, Reader, faulty, memory_source
+from badbatch.harness.sources.base import find
+from badbatch.harness.sources.in_memory import InMemory
+from badbatch.harness.sources.memory import Numbers, Reader, faulty
 from badbatch.harness.trial.event_log import Kind, Recorder
 from badbatch.harness.trial.history import History
 from badbatch.harness.trial.spec import Topology, TrialSpec
@@ -38,9 +43,16 @@ def recorded(folder: Path, ranks: int = 1) -> History:
     return History.load(folder)
 
 
+def dataset_of(source: str, samples: int, reader: Reader, rank: int = 0, ranks: int = 1) -> Any:
+    """The data set that a source in memory offers."""
+    found = find(source)
+    assert isinstance(found, InMemory)
+    return found.dataset(samples, reader, rank, ranks)
+
+
 def test_a_sample_is_its_id_and_what_follows_from_it() -> None:
     """Each sample carries its id and the row of that id; there are no others."""
-    dataset = memory_source("map", 10, Reader(FaultPlan()), 0, 1)
+    dataset = dataset_of("map", 10, Reader(FaultPlan()))
     assert 10 == len(dataset)
     for sample in range(10):
         found = dataset[sample]
@@ -57,7 +69,7 @@ def test_a_sample_is_its_id_and_what_follows_from_it() -> None:
 def test_a_sharded_stream_is_split_over_ranks(samples: int, ranks: int) -> None:
     """The shares of the ranks have nothing in common, miss nothing, and differ by one sample at most."""
     reader = Reader(FaultPlan())
-    shares = [[s["id"] for s in memory_source("sharded_stream", samples, reader, rank, ranks)] for rank in range(ranks)]
+    shares = [[s["id"] for s in dataset_of("sharded_stream", samples, reader, rank, ranks)] for rank in range(ranks)]
     assert list(range(samples)) == sorted(sample for share in shares for sample in share)
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
@@ -67,7 +79,7 @@ def test_a_sharded_stream_is_split_over_workers_too(tmp_path: Path) -> None:
     delivered = []
     for rank in range(2):
         reader = Reader(FaultPlan(), Recorder(tmp_path, rank))
-        stream = memory_source("sharded_stream", 10, reader, rank, 2)
+        stream = dataset_of("sharded_stream", 10, reader, rank, 2)
         delivered += ids_of(DataLoader(stream, batch_size=2, num_workers=2))
     assert list(range(10)) == sorted(delivered)
     reads = recorded(tmp_path, ranks=2).of(Kind.READ)
@@ -81,7 +93,7 @@ def test_a_sharded_stream_is_split_over_workers_too(tmp_path: Path) -> None:
 
 def test_a_plain_stream_splits_nothing() -> None:
     """Every worker and every rank that asks gets all: to split is the loader's part."""
-    stream = memory_source("stream", 6, Reader(FaultPlan()), 1, 2)
+    stream = dataset_of("stream", 6, Reader(FaultPlan()), 1, 2)
     assert list(range(6)) == [sample["id"] for sample in stream]
     assert sorted([*range(6)] * 2) == sorted(ids_of(DataLoader(stream, batch_size=2, num_workers=2)))
 
@@ -89,7 +101,7 @@ def test_a_plain_stream_splits_nothing() -> None:
 @pytest.mark.parametrize("kind", ["stream", "sharded_stream"])
 def test_a_stream_goes_on_past_an_error(kind: str) -> None:
     """The source's iterator raises once for a struck sample, and then gives the next: what is lost is lost elsewhere."""
-    iterator = iter(memory_source(kind, 4, Reader(FaultPlan({1: Raise()})), 0, 1))
+    iterator = iter(dataset_of(kind, 4, Reader(FaultPlan({1: Raise()})), 0, 1))
     assert 0 == next(iterator)["id"]
     with pytest.raises(OSError, match="1"):
         next(iterator)
@@ -97,15 +109,23 @@ def test_a_stream_goes_on_past_an_error(kind: str) -> None:
 
 
 def test_another_source_is_refused() -> None:
-    """A source on disk, or none, is not made in memory."""
-    with pytest.raises(UserError, match="'parquet' is no source in memory; there are map, stream and sharded_stream"):
-        memory_source("parquet", 4, Reader(FaultPlan()), 0, 1)
+    """There is no source of another name."""
+    with pytest.raises(UserError, match="there is no source 'maps'; there are map, stream, sharded_stream, imagefolder"):
+        find("maps")
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_each_source_is_one_module_that_needs_no_torch(name: str) -> None:
+    """A source is found by its name in a module of that name, and importing it imports no torch."""
+    code = f"import sys; from badbatch.harness.sources.base import find; print(find({name!r}).name, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == [name, "False"]
 
 
 def test_every_read_is_recorded_with_its_fault(tmp_path: Path) -> None:
     """A read is recorded when it begins, when its fault takes hold, and when it ends or raises, in this order."""
     recorder = Recorder(tmp_path)
-    dataset = memory_source("map", 3, Reader(FaultPlan({1: Raise(), 2: NoneSample()}), recorder), 0, 1)
+    dataset = dataset_of("map", 3, Reader(FaultPlan({1: Raise(), 2: NoneSample()}), recorder))
     assert 0 == dataset[0]["id"]
     with pytest.raises(OSError, match="1"):
         dataset[1]
@@ -130,7 +150,7 @@ def test_every_read_is_recorded_with_its_fault(tmp_path: Path) -> None:
 def test_reads_in_workers_are_recorded_under_the_workers(tmp_path: Path) -> None:
     """Whoever reads says which process and which of torch's workers it is."""
     recorder = Recorder(tmp_path)
-    dataset = memory_source("map", 8, Reader(FaultPlan(), recorder), 0, 1)
+    dataset = dataset_of("map", 8, Reader(FaultPlan(), recorder))
     assert 0 == dataset[0]["id"]
     assert list(range(8)) == ids_of(DataLoader(dataset, batch_size=2, num_workers=2))
     recorder.close()
@@ -155,7 +175,7 @@ def attempts(dataset: Any) -> list[bool]:
 
 def test_attempts_are_counted_over_all_processes(tmp_path: Path) -> None:
     """With a folder, a read in one process counts for the next one, also after its death."""
-    dataset = memory_source("map", 3, Reader(FaultPlan({1: Transient(failures=2)}), None, tmp_path), 0, 1)
+    dataset = dataset_of("map", 3, Reader(FaultPlan({1: Transient(failures=2)}), None, tmp_path))
     pid = os.fork()
     if pid == 0:
         try:
@@ -171,7 +191,7 @@ def test_attempts_are_counted_over_all_processes(tmp_path: Path) -> None:
 
 def test_attempts_are_counted_exactly_by_threads_at_once(tmp_path: Path) -> None:
     """Of eight reads at once, as many fail as the fault says."""
-    dataset = memory_source("map", 3, Reader(FaultPlan({1: Transient(failures=5)}), None, tmp_path), 0, 1)
+    dataset = dataset_of("map", 3, Reader(FaultPlan({1: Transient(failures=5)}), None, tmp_path))
     gate = threading.Barrier(8)
     failed: list[int] = []
 

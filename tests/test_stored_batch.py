@@ -17,9 +17,10 @@ for _needed in ("PIL", "faker", "pyarrow"):
     pytest.importorskip(_needed)
 
 import torch
-from badbatch.conformance.engine.corpora import Corpora
+from badbatch.conformance.engine.preparations import Preparations
 from badbatch.conformance.scenarios.disk import find
 from badbatch.harness.corpus import content
+from badbatch.harness.sources.base import find as find_source
 from badbatch.harness.trial.batch import UnreadableBatch
 from badbatch.harness.trial.event_log import Content, Kind
 from badbatch.harness.trial.on_skip import OnSkip
@@ -35,18 +36,20 @@ class Shelf:
     """Corpora, and readers of their batches."""
 
     def __init__(self, folder: Path) -> None:
-        self._corpora = Corpora(folder)
+        self._corpora = Preparations(folder)
 
     @functools.cache  # noqa: B019 - one shelf, for the tests of this module
     def root(self, kind: str, scenario: str) -> Path:
         return Path(self._question(kind, scenario)["root"])
 
     def _question(self, kind: str, scenario: str) -> dict[str, Any]:
-        return self._corpora.question(find(scenario, kind), kind, 40, 4, seed=0)
+        return self._corpora.settings(find(scenario, kind), kind, 40, 4, seed=0)
 
     def reader(self, kind: str, scenario: str = "clean", ids: Any = None) -> StoredBatchReader:
         question = self._question(kind, scenario)
-        return StoredBatchReader(Path(question["root"]), kind, question["plan"], ids)
+        return StoredBatchReader(
+            Path(question["root"]), question["plan"], ids, integers_are_ids=find_source(kind).integers_are_ids  # type: ignore[attr-defined]
+        )
 
     def read(self, batch: Any, kind: str, scenario: str = "clean", ids: Any = None) -> tuple[list[int], list[int]]:
         found, flags = self.reader(kind, scenario, ids).read(batch)

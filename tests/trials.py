@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from badbatch.conformance import scenarios
-from badbatch.conformance.engine.corpora import Corpora
+from badbatch.conformance.engine.preparations import Preparations
 from badbatch.conformance.engine.trial_state import stays_away
 from badbatch.conformance.judging.verdict import Mark, Verdict, judge
-from badbatch.conformance.scenarios.disk import DiskScenario
 from badbatch.harness.contract.job import Contract, declared
 from badbatch.harness.processes.supervisor import Supervisor
 from badbatch.harness.trial.history import History
@@ -56,11 +55,11 @@ def promise(loader: str) -> Contract:
 
 
 @functools.cache
-def _corpora() -> Corpora:
+def _corpora() -> Preparations:
     """The corpora that questions are about, in a folder that is removed when the tests have ended."""
     folder = tempfile.mkdtemp(prefix="badbatch-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Corpora(Path(folder))
+    return Preparations(Path(folder))
 
 
 def question(
@@ -76,11 +75,7 @@ def question(
     """The trial that the suite puts to a loader by default: 40 samples, batches of 4."""
     chosen = scenarios.find(scenario, source)
     settings = {"batch_size": 4, **chosen.settings}
-    samples = chosen.samples(40, settings["batch_size"])
-    if isinstance(chosen, DiskScenario):
-        settings |= _corpora().question(chosen, source, 40, settings["batch_size"], seed=0)
-    else:
-        settings |= {"plan": chosen.plan(samples, settings["batch_size"]), "samples": samples}
+    settings |= _corpora().settings(chosen, source, 40, settings["batch_size"], seed=0)
     settings["lockstep"] = settings.get("lockstep", False) and topology.ranks > 1
     return TrialSpec(
         loader=loader,

@@ -8,11 +8,13 @@ import numpy as np
 
 from ...harness.contract.job import Contract
 from ...harness.faults import Effect
+from ...harness.sources.base import truth
+from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ..judging.accounting import readings
-from ..judging.expectation import Expectation, Owed
+from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
 from .base import Violation, check, count, spans, with_effects
 from .disk import lacking
@@ -67,7 +69,7 @@ def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> 
     lost = [int(s) for s in epoch.having(Fate.LOST) if silent[s] and s not in odd]
     wrongly_skipped = [int(s) for s in epoch.having(Fate.SKIPPED) if expected.owed[s] == Owed.GOOD and s not in odd]
     if lost:
-        contested = history.spec.stored is not None and any(expected.owed[s] == Owed.EITHER for s in lost)
+        contested = bool(expected.truth.contested[lost].any())
         what = count(len(lost), "sample" if contested else "good sample") + " that some decoder finds good" * contested
         yield Violation(
             promised=_promise(expected),
@@ -126,8 +128,8 @@ def _after(history: History, expected: Expectation) -> str:
 def _share(history: History, lost: list[int]) -> str:
     """In whose share the lost samples were, when one worker or one rank read all of them that were read at all."""
     reads = history.of(Kind.READ)
-    if not len(reads) and history.spec.stored is not None:
-        return ""  # opens by C libraries are not seen
+    if not len(reads) and not truth(history.spec).reads_recorded:
+        return ""
     mine = reads[np.isin(reads["sample"], lost)]
     topology = history.spec.topology
     if not len(mine):
@@ -155,7 +157,7 @@ def content_intact(history: History, ledger: Ledger, expected: Expectation) -> I
     """Every field belongs to the same sample, and nothing arrives that the source never held."""
     for epoch in ledger.epochs:
         # What decoders disagree on may arrive as one of them had it.
-        wrong = np.flatnonzero((epoch.wrong > 0) & ~((expected.owed == Owed.EITHER) & (history.spec.stored is not None)))
+        wrong = np.flatnonzero((epoch.wrong > 0) & ~expected.truth.contested)
         if len(wrong):
             damaged = [int(s) for s in wrong if expected.owed[s] != Owed.GOOD]
             what = f"{count(len(wrong), 'sample')} arrived with content that is not their own"
@@ -163,7 +165,7 @@ def content_intact(history: History, ledger: Ledger, expected: Expectation) -> I
                 what += f"; damaged and passed as good: {spans(damaged)}"
             yield Violation("a sample that arrives as good is as it was written", what, witnesses=_ids(wrong))
         as_good = np.flatnonzero((expected.damaged | expected.absent) & (epoch.arrivals > epoch.marked) & (epoch.wrong == 0))
-        if history.spec.stored is not None:
+        if expected.truth.separable:
             # The loader may not use what the damage took: then all that it gives of the sample is its own, and whole.
             as_good = as_good[expected.absent[as_good] | np.isin(as_good, lacking(history, epoch.number).samples)]
         if len(as_good):

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...harness.contract.job import Contract
-from ...harness.corpus.stored import Stored
+from ...harness.sources.base import truth
+from ...harness.sources.truth import Owed, Truth
 from ...harness.trial.event_log import Content, Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ...harness.trial.stored_batch import FIELDS
-from ..judging.expectation import Expectation, Owed
+from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
 from .base import Violation, check, count, spans
 
@@ -26,7 +27,8 @@ _CALLED = {"batch": "its batch", "row group": "its row group in {}", "rest of th
 
 
 def _damaged_on_disk(spec: TrialSpec) -> bool:
-    return spec.stored is not None and any(state not in ("odd", "slow") for _, state in spec.stored.states)
+    known = truth(spec)
+    return bool(known.files) and bool(np.any(known.owed != Owed.GOOD))
 
 
 def _goes_on(contract: Contract, spec: TrialSpec) -> str | None:
@@ -73,8 +75,8 @@ class Loss(NamedTuple):
 
 def losses(history: History, epoch: Epoch, expected: Expectation) -> list[Loss]:
     """What was lost beside what is damaged; nothing where some of it lies beside nothing that is damaged."""
-    stored = history.spec.stored
-    if stored is None:
+    known = expected.truth
+    if not known.files:
         return []
     gone = np.isin(epoch.fate, (Fate.LOST, Fate.COLLATERAL, Fate.SKIPPED))
     lost = np.flatnonzero(expected.good & ~expected.odd & gone)
@@ -82,35 +84,35 @@ def losses(history: History, epoch: Epoch, expected: Expectation) -> list[Loss]:
     if not len(lost) or not len(damaged):
         return []
     found = [
-        Loss(scope, path, mine, [int(s) for s in damaged if path in ("", stored.path_of(int(s)))])
-        for scope, path, mine in _beside(history, stored, lost, damaged)
+        Loss(scope, path, mine, [int(s) for s in damaged if path in ("", known.path_of(int(s)))])
+        for scope, path, mine in _beside(history, known, lost, damaged)
     ]
     return found if sum(len(loss.samples) for loss in found) == len(lost) else []
 
 
 def _beside(
-    history: History, stored: Stored, lost: npt.NDArray[np.int64], damaged: npt.NDArray[np.int64]
+    history: History, known: Truth, lost: npt.NDArray[np.int64], damaged: npt.NDArray[np.int64]
 ) -> Iterator[tuple[str, str, list[int]]]:
     """How wide each loss is, in which file, and the samples."""
-    if len(stored.files) == history.spec.samples:  # a file is a sample
+    if len(known.files) == history.spec.samples:  # a file is a sample
         near = _read_together(history, damaged)
         mine = [int(sample) for sample in lost if int(sample) in near]
         if mine:
             yield "batch", "", mine
         return
-    for path, first, size in stored.files:
+    for path, first, size in known.files:
         bad = damaged[(damaged >= first) & (damaged < first + size)]
         mine = [int(sample) for sample in lost if first <= sample < first + size]
         if len(bad) and mine:
-            yield _scope(history.spec, stored, mine, bad), path, mine
+            yield _scope(history.spec, known, mine, bad), path, mine
 
 
-def _scope(spec: TrialSpec, stored: Stored, lost: list[int], bad: npt.NDArray[np.int64]) -> str:
+def _scope(spec: TrialSpec, known: Truth, lost: list[int], bad: npt.NDArray[np.int64]) -> str:
     """The narrowest that holds all the losses of one file."""
     reach = spec.batch_size - 1
     if len(lost) <= reach * len(bad) and all(np.abs(bad - sample).min() <= reach for sample in lost):
         return "batch"
-    groups = np.array(stored.groups)
+    groups = np.array(known.groups)
     if len(groups):
         group_of = np.searchsorted(groups, lost, side="right")
         if set(group_of) <= set(np.searchsorted(groups, bad, side="right")):
@@ -136,7 +138,7 @@ def _read_together(history: History, damaged: npt.NDArray[np.int64]) -> set[int]
     why="A caption that slipped by one row trains the model on pairs that never existed, and every sample is still there.",
     source="the WebDataset convention (the members of one key are a sample) and the row of a table; badbatch's samples say in "
     "each field whose it is",
-    exercised=lambda spec: spec.stored is not None,
+    exercised=lambda spec: truth(spec).separable,
 )
 def fields_complete(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Of good samples; a field that no sample comes with is not asked for."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...harness.sources.truth import Owed
 from ...harness.trial.history import History
-from ..judging.expectation import Expectation, Owed
+from ..judging.expectation import Expectation
 from ..judging.ledger import Fate, Ledger, Stop
 from .arrival import drawn, twice
 from .base import Violation, check, count

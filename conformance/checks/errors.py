@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from ...harness.contract.job import Contract
 from ...harness.faults import Effect
+from ...harness.sources.base import truth
+from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import Events, History
 from ...harness.trial.spec import TrialSpec
-from ..judging.expectation import Expectation, Owed
+from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger
 from .base import Violation, check, with_effects
 
@@ -40,7 +42,7 @@ def _surfaced(history: History) -> Events:
         if len(struck):
             after = raised[raised["time"] >= struck[0]["time"]]
             first.append(after[:1])
-        elif history.spec.stored is not None and not len(history.struck):
+        elif not truth(history.spec).reads_recorded and not len(history.struck):
             first.append(raised[:1])  # nobody was seen to open the file: opens by C libraries are not
     found: Events = np.concatenate(first) if first else history.events[:0]
     return found
@@ -78,7 +80,7 @@ def _suspects(history: History, expected: Expectation, event: np.void) -> npt.ND
     struck = history.of(Kind.FAULT, rank=int(event["rank"]))
     found = struck["sample"][struck["time"] <= event["time"]]
     found = found[(found >= 0) & (found < len(expected.owed))]
-    if history.spec.stored is not None:
+    if not expected.truth.reads_recorded:
         found = np.concatenate([found, np.flatnonzero(expected.owed != Owed.GOOD)])
     return np.unique(found).astype(np.int64)
 
@@ -88,9 +90,8 @@ def _names(said: str, spec: TrialSpec, suspects: npt.NDArray[np.int64]) -> bool:
     numbers = {number.lstrip("0") or "0" for number in re.findall(r"\d+", _NOT_A_SAMPLE.sub(" ", said))}
     if any(str(int(sample)) in numbers for sample in suspects):
         return True
-    if spec.stored is None:
-        return False
-    files = {spec.stored.path_of(int(sample)).rpartition("/")[2] for sample in suspects} - {""}
+    known = truth(spec)
+    files = {known.path_of(int(sample)).rpartition("/")[2] for sample in suspects} - {""}
     return any(file in said or repr(file)[1:-1] in said for file in files)
 
 
@@ -106,7 +107,7 @@ def _source_errors(history: History) -> dict[int, dict[str, object]]:
 
 
 def _raises_what_it_met(contract: Contract, spec: TrialSpec) -> str | None:
-    if spec.stored is not None:
+    if not truth(spec).raises:
         return "on disk the error is the loader's own: nothing else was told what it was at first"
     return _raises(contract, spec)
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...harness.contract.job import Contract
+from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
-from ..judging.expectation import Expectation, Owed
+from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
 from .base import Violation, check, count, spans
 

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...harness.faults import Effect
+from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import Events, History
 from ..judging.accounting import readings
-from ..judging.expectation import Expectation, Owed
+from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger, Stop
 
 Ids = npt.NDArray[np.int64]

@@ -145,6 +145,8 @@ def timeout_not_passed_on(case: Case) -> str | None:
         rank = int(fault["rank"])
         if timeout and case.waits_for_ever(rank) and not len(case.raised(rank)):
             asked = case.history.of(Kind.ASK, epoch=case.epoch.number, rank=rank)
+            if not len(asked):
+                continue
             began = int(asked[-1]["time"]) - int(case.history.events["time"].min())
             waited = case.history.ended.seconds - began / 1e9
             return (

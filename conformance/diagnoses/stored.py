@@ -9,10 +9,10 @@ import numpy as np
 from ...harness.corpus.base import DiskFault
 from ...harness.corpus.damage.pictures import PictureFault
 from ...harness.faults import Fault
+from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Content
 from ..checks.base import count, spans
 from ..checks.disk import losses
-from ..judging.expectation import Owed
 from .base import Case, diagnosis
 
 _UNREADABLE_TAIL = ("cut", "zeros", "bits", "structure")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...harness.faults import Effect
+from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind
 from ..checks.base import count, spans
-from ..judging.expectation import Owed
 from ..judging.ledger import Fate
 from .base import Case, Ids, diagnosis
 

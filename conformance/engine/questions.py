@@ -6,15 +6,15 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...harness.contract.job import SOURCES, Contract
+from ...harness.contract.job import Contract
+from ...harness.contract.source_names import SOURCES
 from ...harness.errors import LoaderError
 from ...harness.trial.spec import Topology, TrialSpec
 from .. import checks, scenarios
 from ..commands.options import Options
 from ..scenarios.base import Scenario
-from ..scenarios.disk import DiskScenario
 from ..scenarios.topologies import asked, topologies
-from .corpora import Corpora
+from .preparations import Preparations
 
 CLEAN = "clean"
 
@@ -24,14 +24,14 @@ class Questions:
 
     Args:
         directory: the folder that is importable, besides what is installed.
-        corpora: makes the corpora that trials on disk read.
+        preparations: makes what the trials read.
     """
 
-    def __init__(self, loader: str, options: Options, directory: str, corpora: Corpora) -> None:
+    def __init__(self, loader: str, options: Options, directory: str, preparations: Preparations) -> None:
         self.loader = loader
         self.options = options
         self.directory = directory
-        self._corpora = corpora
+        self._preparations = preparations
 
     @functools.cached_property
     def scenarios(self) -> list[str]:
@@ -104,16 +104,12 @@ class Questions:
         """One trial."""
         options = self.options
         batch_size = scenario.settings.get("batch_size", options.batch_size)
-        samples = scenario.samples(options.samples, batch_size)
         settings: dict[str, Any] = {"batch_size": batch_size, **scenario.settings}
         if topology.ranks == 1:
             settings["lockstep"] = False
         if "step_s" in settings:
             settings["step_s"] = settings["step_s"] * options.timeout
-        if isinstance(scenario, DiskScenario):
-            settings |= self._corpora.question(scenario, source, options.samples, batch_size, options.seed)
-        else:
-            settings |= {"plan": scenario.plan(samples, batch_size), "samples": samples}
+        settings |= self._preparations.settings(scenario, source, options.samples, batch_size, options.seed)
         return TrialSpec(
             loader=self.loader,
             directory=self.directory,

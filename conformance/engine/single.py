@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from ...harness.contract.job import MEMORY_SOURCES
 from ...harness.errors import UserError
 from ...harness.processes.supervisor import Supervisor
+from ...harness.sources.base import find as find_source
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
@@ -22,7 +22,6 @@ from ..judging.ledger import Stop
 from ..judging.verdict import Verdict, judge
 from ..report.model import Report, TrialResult
 from ..report.run import Run
-from .corpora import restored
 
 
 def trial_file(path: Path) -> Path:
@@ -64,14 +63,12 @@ def replay(
     spec = TrialSpec.read(trial_file(path))
     if not Path(spec.directory).is_dir():  # recorded on another machine, or in a folder that has moved
         spec = dataclasses.replace(spec, directory=str(Path.cwd()))
-    if spec.source not in MEMORY_SOURCES and spec.stored is None and not Path(spec.root or "").is_dir():
-        raise UserError(f"the trial reads the corpus {spec.root}, which is not there")
     if keep is not None and keep.exists() and any(keep.iterdir() if keep.is_dir() else [keep]):
         raise UserError(f"{keep} is not empty: give a new folder for the record")
     with tempfile.TemporaryDirectory(prefix="badbatch-") as scratch:
         folder = Path(scratch) / "trial" if keep is None else keep
         with Supervisor(spec.loader, spec.directory, isolation) as supervisor:
-            history = supervisor.run(restored(spec, Path(scratch)), folder)
+            history = supervisor.run(find_source(spec.source).restore(spec, Path(scratch)), folder)
             return report_on(history, supervisor.versions, supervisor.isolation, kept=keep is not None), history
 
 

@@ -25,9 +25,9 @@ from ..report.model import Report, TrialResult
 from ..report.run import Run
 from .artifacts import Artifacts
 from .claims import Claims
-from .corpora import Corpora
 from .policy import CONFIRM, Next, Policy
 from .pool import Done, Pool, Task
+from .preparations import Preparations
 from .questions import CLEAN, Questions
 from .single import trial_result
 from .trial_state import TrialState, merge, stays_away
@@ -75,7 +75,7 @@ class Suite:
         self._known = [entry for name in options.known for entry in known.load(known.find(str(name)))]
         # Last: whoever is refused above leaves no folder behind.
         self._pool = Pool(loader, self.directory, options.isolation, jobs=options.jobs)
-        self._questions = Questions(loader, options, self.directory, Corpora(self._pool.scratch / "corpora"))
+        self._questions = Questions(loader, options, self.directory, Preparations(self._pool.scratch / "corpora"))
 
     def __enter__(self) -> Suite:
         return self

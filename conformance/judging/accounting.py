@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from ...harness.contract.job import MEMORY_SOURCES
+from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Content, Kind, Where
 from ...harness.trial.history import Events, History
-from .expectation import Expectation, Owed
+from .expectation import Expectation
 from .ledger import Epoch, Fate, Ids, Ledger, Mask, Stop
 
 _DURING_EPOCH = (Where.NEXT, Where.ITER, Where.OUTSIDE)
@@ -71,8 +71,8 @@ class _Accountant:
         ids = self._contested_without_ids(arrived["sample"], flags)
         known = (ids >= 0) & (ids < self._samples)
         is_marked = (flags & Content.MARKED) != 0
-        # Only as many as there are oddities on disk that bear no id of their own; any other is made up.
-        bearing_none = int(np.count_nonzero(self._expected.odd)) if self._history.spec.stored is not None else 0
+        # Only as many as there are samples that bear no id of their own; any other is made up.
+        bearing_none = int(np.count_nonzero(self._expected.truth.anonymous))
         is_nameless = (ids == -1) & (flags == Content.UNCHECKED)
         is_nameless[np.flatnonzero(is_nameless)[bearing_none:]] = False
         arrivals = self._count(ids[known])
@@ -106,10 +106,10 @@ class _Accountant:
 
         What some decoder makes of a contested picture may come, and often the mark is what was lost.
         """
-        if self._history.spec.stored is None:
+        contested = np.flatnonzero(self._expected.truth.contested)
+        if not len(contested):
             return ids
         unread = np.flatnonzero((ids == -1) & ((flags & Content.WRONG) != 0))
-        contested = np.flatnonzero(self._expected.owed == Owed.EITHER)
         open_ones = contested[~np.isin(contested, ids) & ~np.isin(contested, self._read(Kind.SKIPPED)["sample"])]
         number = min(len(unread), len(open_ones))
         ids = ids.copy()
@@ -171,10 +171,9 @@ class _Accountant:
         not_good = expected.owed != Owed.GOOD
         if expected.contract.replacement:  # which samples are drawn is not owed, only how many
             fate[missing & (expected.good | ~np.isin(np.arange(self._samples), self._history.struck))] = Fate.DROPPED
-        if self._history.spec.stored is not None:  # with a sample all that its fault cost besides
-            told = np.isin(expected.unit, expected.unit[not_good & (epoch.reported > 0)])
-            fate[missing & not_good & told] = Fate.SKIPPED
-            self._first(fate, expected.odd, Fate.DELIVERED, epoch.nameless)
+        told = np.isin(expected.unit, expected.unit[not_good & (epoch.reported > 0)])
+        fate[missing & not_good & told] = Fate.SKIPPED  # with a sample all that its fault cost besides
+        self._first(fate, expected.truth.anonymous, Fate.DELIVERED, epoch.nameless)
         self._reported_without_ids(epoch, fate)
         self._marked_without_ids(epoch, fate)
         self._substituted(epoch, fate)
@@ -195,8 +194,8 @@ class _Accountant:
     @property
     def _untouched(self) -> Mask:
         """Samples whose fault never took hold: a damaged one may be left out with the remainder like any other."""
-        if self._history.spec.source not in MEMORY_SOURCES:
-            return np.zeros(self._samples, np.bool_)  # faults on disk take hold without a record
+        if not self._expected.truth.reads_recorded:
+            return np.zeros(self._samples, np.bool_)  # faults may take hold without a record
         return ~np.isin(np.arange(self._samples), self._history.struck)
 
     def _extras(self, epoch: Epoch, fate: npt.NDArray[np.uint8]) -> None:
@@ -217,9 +216,6 @@ class _Accountant:
         candidates = np.flatnonzero((fate == Fate.LOST) & which)
         if last:
             candidates = candidates[::-1]
-        if self._history.spec.stored is None:
-            fate[candidates[:budget]] = new
-            return
         candidates = candidates[np.argsort(self._expected.absent[candidates], kind="stable")]
         units = list(dict.fromkeys(self._expected.unit[candidates].tolist()))[:budget]
         fate[candidates[np.isin(self._expected.unit[candidates], units)]] = new

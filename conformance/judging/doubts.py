@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...harness.contract.job import MEMORY_SOURCES
 from ...harness.faults import Effect
 from ...harness.processes.rank import BROKE
+from ...harness.sources.base import truth
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
@@ -40,9 +40,8 @@ def not_struck(spec: TrialSpec) -> str:
 
     An example: root may read a file without permissions.
     """
-    if spec.stored is None or not spec.stored.idle or spec.plan:
-        return ""
-    return f"no fault could take hold when the corpus was made: {spec.stored.idle[0][1]}"
+    idle = truth(spec).idle
+    return f"no fault could take hold when the corpus was made: {idle}" if idle else ""
 
 
 def doubt(history: History) -> str:
@@ -63,7 +62,7 @@ def doubt(history: History) -> str:
 def _not_read(history: History) -> bool:
     """Whether no faulty sample was read; on disk a read that is not seen only says so where it would kill or hang."""
     spec = history.spec
-    seen_to_read = spec.source in MEMORY_SOURCES or with_effects(Effect.CRASH, Effect.STALL)(spec)
+    seen_to_read = truth(spec).reads_recorded or with_effects(Effect.CRASH, Effect.STALL)(spec)
     return bool(spec.plan) and not len(history.struck) and seen_to_read
 
 

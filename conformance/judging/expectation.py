@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import functools
 
 import numpy as np
@@ -11,16 +10,9 @@ import numpy.typing as npt
 
 from ...harness.contract.job import Contract
 from ...harness.faults import Effect
+from ...harness.sources.base import truth
+from ...harness.sources.truth import Owed, Truth, Walk
 from ...harness.trial.spec import TrialSpec
-
-
-class Owed(enum.IntEnum):
-    """What the loader owes for one sample."""
-
-    GOOD = 0  # it must arrive, as it was written
-    DAMAGED = 1  # it must not arrive as good; how it is told is the contract's affair
-    EITHER = 2  # it may arrive as it was written, or be treated as damaged, but must be one of the two
-    ABSENT = 3  # nothing of it is left: who lists what is there never learns of it, who has an index must tell
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,39 +26,24 @@ class Expectation:
     contract: Contract
 
     @functools.cached_property
+    def truth(self) -> Truth:
+        """What the source knows about its samples."""
+        return truth(self.spec)
+
+    @property
     def owed(self) -> npt.NDArray[np.uint8]:
         """For each sample an :class:`Owed`."""
-        owed = np.full(self.spec.samples, Owed.GOOD, np.uint8)
-        if self.spec.stored is not None:
-            for sample, state in self.spec.stored.states:
-                owed[sample] = _OWED_ON_DISK[state]
-            owed[self.lethal] = Owed.DAMAGED  # whatever decoders say of it that are not of the trial
-            return owed
-        for sample, fault in self.spec.plan.items():
-            if sample < self.spec.samples:
-                owed[sample] = Owed.EITHER if fault.may_recover else _OWED[fault.effect]
-        return owed
+        return self.truth.owed
 
-    @functools.cached_property
+    @property
     def odd(self) -> npt.NDArray[np.bool_]:
         """The legal oddities: good samples that a careless loader takes for damaged."""
-        if self.spec.stored is not None:
-            chosen = np.zeros(self.spec.samples, np.bool_)
-            chosen[list(self.spec.stored.with_state("odd"))] = True
-            return chosen
-        return self._with_effect(Effect.LEGAL)
+        return self.truth.odd
 
-    @functools.cached_property
+    @property
     def lethal(self) -> npt.NDArray[np.bool_]:
-        """Samples whose read kills or blocks its process: whatever the contract, an error may tell of them."""
-        return self._with_effect(Effect.CRASH, Effect.STALL)
-
-    def _with_effect(self, *effects: Effect) -> npt.NDArray[np.bool_]:
-        chosen = np.zeros(self.spec.samples, np.bool_)
-        for sample, fault in self.spec.plan.items():
-            if sample < self.spec.samples and fault.effect in effects:
-                chosen[sample] = True
-        return chosen
+        """Samples whose read kills or blocks its process: whatever the contract, an error may report them."""
+        return self.truth.lethal
 
     @property
     def damaged(self) -> npt.NDArray[np.bool_]:
@@ -86,35 +63,18 @@ class Expectation:
         chosen: npt.NDArray[np.bool_] = self.owed == Owed.ABSENT
         return chosen
 
-    @functools.cached_property
+    @property
     def unit(self) -> npt.NDArray[np.int64]:
-        """For each sample the first of those that one fault costs together, and of which a loader can tell only together.
-
-        In memory each stands for itself. On disk these are the samples that the fault of a whole file damaged, and neighbours
-        that one fault spoiled: a loader that cannot open a file cannot know how many samples were in it.
-        """
-        unit = np.arange(self.spec.samples)
-        if self.spec.stored is None:
-            return unit
-        firsts: dict[tuple[str, object], int] = {}
-        for sample, _ in self.spec.stored.states:
-            fault = self.spec.plan.get(sample)
-            if fault is None or self.owed[sample] == Owed.GOOD:
-                continue
-            path = self.spec.stored.path_of(sample)
-            if getattr(fault, "level", "sample") in ("file", "shard"):
-                unit[sample] = firsts.setdefault((path, fault), sample)
-            elif self.spec.plan.get(sample - 1) == fault and self.spec.stored.path_of(sample - 1) == path:
-                unit[sample] = unit[sample - 1]
-        return unit
+        """For each sample the first of those that one fault costs together, and that a loader can only report together."""
+        return self.truth.unit
 
     @functools.cached_property
     def in_radius(self) -> npt.NDArray[np.bool_]:
         """Good samples that the contract's blast radius gives up: those of the files that hold anything damaged."""
         chosen = np.zeros(self.spec.samples, np.bool_)
-        if self.spec.stored is None or self.contract.blast_radius not in ("shard", "file"):
+        if self.contract.blast_radius not in ("shard", "file"):
             return chosen
-        for _, first, count in self.spec.stored.files:
+        for _, first, count in self.truth.files:
             if np.any(self.owed[first : first + count] != Owed.GOOD):
                 chosen[first : first + count] = True
         return chosen & self.good
@@ -135,7 +95,7 @@ class Expectation:
         One that skips may have left out what is damaged on disk before it split the rest among the ranks.
         """
         samples = self.spec.samples
-        if self.spec.stored is None:
+        if not self.truth.listed:
             return (samples,)
         if self.contract.on_damage == "skip":
             return tuple(range(samples - int(np.count_nonzero(self.owed != Owed.GOOD)), samples + 1))
@@ -186,9 +146,9 @@ class Expectation:
         lethal = np.flatnonzero(self.lethal)
         if not len(lethal):
             return 0
-        if self.spec.source == "sharded_stream":
+        if self.truth.walk is Walk.SHARE:
             return min(len(lethal), self._processes) * -(-self.spec.samples // self._processes)
-        if self.spec.source == "stream":
+        if self.truth.walk is Walk.EVERY:
             return self.spec.samples - 1 - int(lethal[0]) + (self._processes - 1) * (self.spec.batch_size - 1)
         return 0
 
@@ -227,13 +187,13 @@ class Expectation:
         deaths = self._deaths
         if self.contract.on_damage == "raise":
             return self._reads_of(self.owed != Owed.GOOD) + deaths
-        return 2 * deaths + self.explicit_errors + int(np.count_nonzero(self._with_effect(Effect.UNPICKLABLE)))
+        return 2 * deaths + self.explicit_errors + int(np.count_nonzero(self.truth.with_effect(Effect.UNPICKLABLE)))
 
     @property
     def _deaths(self) -> int:
         """Processes that die or hang: one for each lethal sample, except in a stream, where every process passes it."""
         lethal = self._reads_of(self.lethal)
-        return lethal * self._processes if self.spec.source == "stream" else lethal
+        return lethal * self._processes if self.truth.walk is Walk.EVERY else lethal
 
     def _reads_of(self, which: npt.NDArray[np.bool_]) -> int:
         """How often samples of a kind are read in an epoch: each once, and again where padding repeats it on another rank.
@@ -254,29 +214,6 @@ class Expectation:
     def goes_on(self) -> bool:
         """Whether the epoch goes on after an error."""
         return self.contract.on_damage != "raise" or self.contract.after_error != "stop"
-
-
-_OWED = {
-    Effect.ERROR: Owed.DAMAGED,
-    Effect.VALUE: Owed.DAMAGED,
-    Effect.STALL: Owed.DAMAGED,
-    Effect.CRASH: Owed.DAMAGED,
-    Effect.UNPICKLABLE: Owed.EITHER,
-    Effect.TRANSIENT: Owed.EITHER,
-    Effect.LEGAL: Owed.GOOD,
-    Effect.SLOW: Owed.GOOD,
-}
-
-
-_OWED_ON_DISK = {
-    "good": Owed.GOOD,
-    "odd": Owed.GOOD,
-    "slow": Owed.GOOD,
-    "damaged": Owed.DAMAGED,
-    "hangs": Owed.DAMAGED,
-    "contested": Owed.EITHER,
-    "missing": Owed.ABSENT,
-}
 
 
 def expect(spec: TrialSpec, contract: Contract | None = None) -> Expectation:

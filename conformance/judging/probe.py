@@ -7,9 +7,11 @@ import re
 
 import numpy as np
 
-from ...harness.contract.job import MEMORY_SOURCES, AfterError, Batches, Contract, OnDamage, Tail
+from ...harness.contract.job import AfterError, Batches, Contract, OnDamage, Tail
 from ...harness.errors import HarnessError, LoaderError
 from ...harness.processes.rank import BROKE
+from ...harness.sources.base import find, truth
+from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from .accounting import account
@@ -47,6 +49,10 @@ def must_be_usable(history: History) -> None:
 _NONE = re.compile(r"\bNone(Type)?\b")
 
 
+_PARTS = {"dataset": ("root", "files", "imagefolder"), "root": ("dataset", "a data set", "map")}
+"""From what a source offers to what it does not: the part of the job, what is read from it, and a source that has it."""
+
+
 def _missing_input(history: History, error: np.void) -> str:
     """What to declare, where a loader took the part of the job that its source does not have; empty: it is another error."""
     said = history.text(error)
@@ -55,7 +61,7 @@ def _missing_input(history: History, error: np.void) -> str:
     if not _NONE.search(said):
         return ""
     source = history.spec.source
-    part, reads, other = ("root", "files", "imagefolder") if source in MEMORY_SOURCES else ("dataset", "a data set", "map")
+    part, reads, other = _PARTS[find(source).offers]
     if part not in history.text(error, "traceback"):
         return ""
     return (
@@ -102,7 +108,7 @@ def _completed(contract: Contract, found: dict[str, str]) -> Contract:
 
 
 def _on_damage(history: History, epoch: Epoch) -> OnDamage:
-    damaged = list(history.spec.damaged)
+    damaged = np.flatnonzero(truth(history.spec).owed == Owed.DAMAGED).tolist()
     if epoch.unnamed or np.any(epoch.marked[damaged] > 0):
         return "mark"
     if sum(epoch.errors):

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...harness.contract.job import Contract
+from ...harness.contract.source_names import cell
+from ...harness.sources.base import truth
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology
 from ..checks import Check, Violation, registry
@@ -62,7 +64,7 @@ class Verdict:
     @property
     def trial(self) -> str:
         """The id of the trial: ``one-bad[workers=2]``."""
-        inside = str(self.topology) if self.source == "map" else f"{self.topology},source={self.source}"
+        inside = cell(self.topology, self.source)
         return f"{self.scenario}[{inside}]"
 
     def to_json(self) -> dict[str, Any]:
@@ -247,11 +249,9 @@ _MOST_FILES = 8
 
 def _files(history: History, violation: Violation) -> tuple[tuple[int, str], ...]:
     """Where the first samples lie that a violation names, so that a user can look at them."""
-    stored = history.spec.stored
-    if stored is None:
-        return ()
+    known = truth(history.spec)
     samples = dict.fromkeys([*violation.lost, *violation.witnesses, *violation.duplicated])
-    found = ((sample, stored.path_of(sample)) for sample in itertools.islice(samples, _MOST_FILES))
+    found = ((sample, known.path_of(sample)) for sample in itertools.islice(samples, _MOST_FILES))
     return tuple((sample, path) for sample, path in found if path)
 
 

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...harness.contract.job import SOURCES
+from ...harness.contract.source_names import SOURCES
 from ...harness.errors import UserError
 from ...harness.nearest import hint, listed, unknown
 from ...harness.trial.spec import Topology

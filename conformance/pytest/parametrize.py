@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any, TypeVar
 import pytest
 
 from ...harness.contract.calling import describe, resolve
+from ...harness.contract.source_names import DEFAULT
+from ...harness.sources.base import promised
 from ...harness.trial.spec import TrialSpec
 from ..commands.options import Options
 from ..engine.suite import Suite, name_of
@@ -55,7 +58,7 @@ class _SharedSuite:
     def lay_out(self, loader: Any) -> Suite:
         """The suite, with its trials known but nothing running."""
         target = resolve(loader) if isinstance(loader, str) else describe(self._suite.loader, loader)
-        self._suite.lay_out(target.contract("").sources or ("map",), target.contract)
+        self._suite.lay_out(target.contract("").sources or (DEFAULT,), functools.partial(promised, target))
         return self._suite
 
     def suite(self) -> Suite:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from ...harness.contract.source_names import DEFAULT
 from ..commands.compare import Comparison
 from .digest import SIGNS
 from .html import page
@@ -119,7 +120,7 @@ def _block(found: Comparison, short: Sequence[str], columns: Sequence[Column], l
 
 
 def _source(found: Comparison, column: Column) -> str:
-    return column.source if any(other.source != "map" for other in found.columns) else ""
+    return column.source if any(other.source != DEFAULT for other in found.columns) else ""
 
 
 def _tally_lines(found: Comparison, short: Sequence[str]) -> Iterator[Text]:

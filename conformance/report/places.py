@@ -6,6 +6,7 @@ import collections
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from ...harness.contract.source_names import cell
 from ...harness.trial.spec import Topology
 from ..judging.verdict import Verdict
 
@@ -26,7 +27,7 @@ class Column:
         return str(topology.workers), str(topology.ranks), topology.start_method or "", "yes" if topology.persistent else ""
 
     def __str__(self) -> str:
-        return str(self.topology) if self.source == "map" else f"{self.topology},source={self.source}"
+        return cell(self.topology, self.source)
 
 
 _HEADS = ("workers", "ranks", "start", "persistent")

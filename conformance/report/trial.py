@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from ...harness.sources.base import truth
 from ...harness.trial.history import History
 from ..checks.base import count, spans
 from .digest import SIGNS, digest, kind_of
@@ -59,7 +60,7 @@ def _faults(history: History) -> str:
     planned = "; ".join(f"{spans(samples)}: {fault}" for fault, samples in kinds.items())
     if struck == set(plan):
         return f"{planned} — took hold"
-    if history.spec.stored is not None:  # opens by C libraries are not seen
+    if not truth(history.spec).reads_recorded:
         return f"{planned} — " + (f"seen to take hold on {spans(struck)}" if struck else "stored")
     return f"{planned} — " + (f"took hold on {spans(struck)} only" if struck else "never took hold")
 

@@ -5,26 +5,25 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 
-from ...harness.contract.job import DISK_SOURCES, MEMORY_SOURCES
+from ...harness.contract.source_names import DEFAULT
 from ...harness.errors import UserError
 from ...harness.nearest import listed, unknown
 from . import disk, memory
 from .base import Scenario
 
-_BY_NAME = {scenario.name: scenario for scenario in memory.SCENARIOS}
+_ALL: tuple[Scenario, ...] = (*memory.SCENARIOS, *disk.SCENARIOS)
 
 
-def find(name: str, source: str = "map") -> Scenario:
+def find(name: str, source: str = DEFAULT) -> Scenario:
     """The scenario of that name for a source.
 
     Raises:
         UserError: there is none; names the nearest.
     """
-    if source in DISK_SOURCES:
-        return disk.find(name, source)
-    if name not in _BY_NAME:
-        raise UserError(unknown("scenario", name, _BY_NAME, listed("scenarios")))
-    return _BY_NAME[name]
+    for scenario in _ALL:
+        if scenario.name == name and source in scenario.sources:
+            return scenario
+    raise UserError(unknown(f"scenario of {source}", name, names(source), listed("scenarios")))
 
 
 def select(names: Sequence[str], patterns: Sequence[str], what: str, without: Sequence[str] = ()) -> list[str]:
@@ -52,7 +51,4 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 def names(source: str | None = None) -> list[str]:
     """The names of the scenarios that are put to a source (None: to any), in the order in which they are run."""
-    if source in MEMORY_SOURCES:
-        return list(_BY_NAME)
-    on_disk = [scenario.name for scenario in disk.SCENARIOS if source is None or source in scenario.on]
-    return on_disk if source is not None else list(dict.fromkeys([*_BY_NAME, *on_disk]))
+    return list(dict.fromkeys(scenario.name for scenario in _ALL if source is None or source in scenario.sources))

@@ -6,8 +6,10 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...harness.contract.source_names import IN_MEMORY
 from ...harness.faults import Fault
 from ...harness.plan import FaultPlan
+from ...harness.sources.base import Question
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +30,20 @@ class Scenario:
     """The job has a timeout."""
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Fields of :class:`~badbatch.harness.trial.spec.TrialSpec` that are not the default."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources to which it is put."""
+        return IN_MEMORY
+
+    def question(self, source: str, given: int, batch_size: int, seed: int) -> Question:
+        """What the source has to prepare.
+
+        Args:
+            given: the number of samples asked for.
+        """
+        samples = self.samples(given, batch_size)
+        return Question(samples, self.plan(samples, batch_size))
 
     def samples(self, given: int, batch_size: int) -> int:
         """The number of samples of the source."""

@@ -12,6 +12,8 @@ from ...harness.corpus.base import KINDS, Choice, DiskFault, Recipe
 from ...harness.corpus.damage import disk_faults
 from ...harness.errors import UserError
 from ...harness.nearest import listed, unknown
+from ...harness.plan import FaultPlan
+from ...harness.sources.base import Question
 from .base import SIZES, Scenario
 
 FILES = 8
@@ -49,6 +51,14 @@ class DiskScenario(Scenario):
 
     on: Mapping[str, Damage] = dataclasses.field(default_factory=dict)
     """From the kind of corpus to what befalls it; other kinds do not know the scenario."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(self.on)
+
+    def question(self, source: str, given: int, batch_size: int, seed: int) -> Question:
+        recipe = self.recipe(source, given, batch_size, seed)
+        return Question(recipe.samples, FaultPlan(), recipe)
 
     def recipe(self, kind: str, given: int, batch_size: int, seed: int) -> Recipe:
         """The recipe of its corpus.

@@ -29,7 +29,7 @@ class Target:
         return getattr(self.call, "__badbatch_ids__", None)
 
     def contract(self, source: str) -> Contract:
-        """What is declared for a source: by the decorator, or by the way in which a drop-in class is called."""
+        """What is declared for a source by the decorator, or by the way in which a drop-in class is called."""
         if not self.drop_in:
             return declared(self.call, source)
         base = declared(self.call, source)
@@ -37,10 +37,6 @@ class Target:
             base = dataclasses.replace(base, sources=("map", "sharded_stream"))
         if base.persistent_workers is None and _names(self.call, "persistent_workers"):
             base = dataclasses.replace(base, persistent_workers=True)
-        if source == "map" and base.tail is None:
-            return dataclasses.replace(base, tail="pad")  # it is given a DistributedSampler, which pads
-        if source == "sharded_stream":  # the source splits itself by stride: the loader owes nothing for the remainder
-            return dataclasses.replace(base, tail="exact", uneven_ranks=True)
         return base
 
 
@@ -125,7 +121,7 @@ def build(target: Target, job: Job) -> Built:
 
 def _drop_in(target: Target, job: Job) -> Built:
     import torch
-    from torch.utils.data import DistributedSampler
+    from torch.utils.data import DistributedSampler, IterableDataset
 
     set_epoch: Callable[[int], Any] | None = None
     options: dict[str, Any] = {
@@ -139,7 +135,7 @@ def _drop_in(target: Target, job: Job) -> Built:
             options["multiprocessing_context"] = job.start_method
         if job.persistent_workers:
             options["persistent_workers"] = True
-    if job.source == "map":
+    if not isinstance(job.dataset, IterableDataset):
         assert job.dataset is not None
         if job.world_size > 1:
             sampler: Any = DistributedSampler(

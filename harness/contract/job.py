@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..errors import UserError
 from ..nearest import hint, unknown
+from .source_names import SOURCES
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset, IterableDataset
@@ -21,9 +22,6 @@ Tail = Literal["exact", "pad", "drop", "pad-batch"]
 ShortBatches = Literal["last", "per-worker"]
 Readers = Literal["processes", "threads", "consumer"]
 
-MEMORY_SOURCES = ("map", "stream", "sharded_stream")
-DISK_SOURCES = ("imagefolder", "parquet", "windows", "webdataset", "jsonl")
-SOURCES = MEMORY_SOURCES + DISK_SOURCES
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "on_damage": ("raise", "skip", "substitute", "mark"),

@@ -27,7 +27,7 @@ class Stored:
         return tuple(sample for sample, state in self.states if state in states)
 
     def path_of(self, sample: int) -> str:
-        """The file that holds a sample, or should."""
+        """The file that holds a sample, or should hold it; empty where there is none."""
         return next((path for path, first, count in self.files if first <= sample < first + count), "")
 
     def to_json(self) -> dict[str, Any]:

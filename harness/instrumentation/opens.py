@@ -78,10 +78,11 @@ class Opens:
         """From the path of a file to the sample that it is."""
         if self._samples is None:
             from ..corpus.damage.decoders import DecoderFault
+            from ..corpus.stored import Stored
             from ..trial.spec import TrialSpec
 
             spec = TrialSpec.read(Path(self._folder) / "trial.json")
-            files = spec.stored.files if spec.stored is not None else ()
+            files = (spec.stored or Stored("")).files
             alone = all(count == 1 for _, _, count in files)
             self._struck = frozenset(sample for sample, fault in spec.plan.items() if not isinstance(fault, DecoderFault))
             self._samples = {path: first for path, first, _ in files} if alone else {}

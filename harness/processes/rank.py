@@ -59,6 +59,7 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
     code = BROKE
     try:
         from ..contract.calling import resolve
+        from ..sources.base import find as find_source
         from .offer import run_rank
         from .semaphores import name_semaphores
 
@@ -66,11 +67,7 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
         for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(signum, signal.SIG_DFL)
         os.environ.update(environment(spec, rank, folder, temporary_folder(folder)))
-        if spec.root is not None:
-            from .. import instrumentation
-
-            os.environ.update(instrumentation.environment(folder, rank, spec.root))
-            instrumentation.enter(str(folder), rank, spec.root)
+        find_source(spec.source).enter(spec, rank, folder)
         tempfile.tempdir = None
         name_semaphores(folder)
         describe_process(rank, folder)

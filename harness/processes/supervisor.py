@@ -25,7 +25,7 @@ from ..contract.job import Contract
 from ..errors import HarnessError, LoaderError
 from ..trial.history import History
 from ..trial.spec import TrialSpec
-from .own_pipes import OwnPipes
+from .lent import Lent
 from .process_tree import end_tree
 
 Isolation = Literal["auto", "fork", "spawn"]
@@ -63,7 +63,7 @@ class Supervisor:
         self.loader = loader
         self.directory = os.path.abspath(directory)
         self._running: dict[int, tuple[Path, float, int]] = {}
-        self._pipes = OwnPipes()
+        self._lent = Lent()
         self._count = 0
         self._input = b""
         self._ready: dict[str, Any] = {}
@@ -138,14 +138,14 @@ class Supervisor:
         folder = folder.absolute()  # the trial runs elsewhere, and may change its directory
         folder.mkdir(parents=True, exist_ok=True)
         self._count += 1
-        spec = self._pipes.lend(self._count, spec, folder)
+        spec = self._lent.lend(self._count, spec, folder)
         spec.write(folder / "trial.json")
         self._running[self._count] = (folder, time.monotonic() + spec.deadline_s + _PATIENCE_S, 0)
         try:
             self._send({"run": self._count, "folder": str(folder)})
         except HarnessError:  # it was not begun
             del self._running[self._count]
-            self._pipes.end(self._count)
+            self._lent.end(self._count)
             raise
         return self._count
 
@@ -159,7 +159,7 @@ class Supervisor:
             number = message["ended"]
             if number in self._running:
                 folder, _, _ = self._running.pop(number)
-                self._pipes.end(number)
+                self._lent.end(number)
                 yield number, folder
         now = time.monotonic()
         for number, (folder, patience, told) in list(self._running.items()):
@@ -194,7 +194,7 @@ class Supervisor:
                     os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
         self._log.close()
-        self._pipes.end()
+        self._lent.end()
         self._running.clear()
 
     def __enter__(self) -> Supervisor:

@@ -103,16 +103,19 @@ class Zygote:
         if started and hello["isolation"] == "auto":
             isolation, why = "spawn", f"importing the module started the thread {started[0]!r}"
         self._fork_ranks = isolation == "fork"
-        from ..contract.job import SOURCES
+        from ..contract.source_names import DEFAULT, SOURCES
+        from ..sources.base import find, promised
 
-        base = target.contract("")
-        sources = base.sources or ("map",)
+        sources = target.contract("").sources or (DEFAULT,)
+        for source in sources:
+            if source in SOURCES:
+                find(source).preload()
         return {
             "isolation": isolation,
             "isolation_why": why,
             "drop_in": target.drop_in,
             "sources": list(sources),
-            "contracts": {source: target.contract(source).to_json() for source in SOURCES},
+            "contracts": {source: promised(target, source).to_json() for source in SOURCES},
             "versions": {
                 "python": ".".join(map(str, sys.version_info[:3])),
                 "torch": torch.__version__,

@@ -182,21 +182,6 @@ class _PositionIterator(Iterator[Any]):
         return self._reader.read(self._position, lambda: value)
 
 
-def memory_source(kind: str, samples: int, reader: Reader, rank: int, world_size: int) -> Any:
-    """The data set for a job whose source is ``map``, ``stream`` or ``sharded_stream``.
-
-    Raises:
-        UserError: another kind.
-    """
-    if kind == "map":
-        return FaultyMap(Numbers(samples), reader)
-    if kind == "stream":
-        return Stream(samples, reader)
-    if kind == "sharded_stream":
-        return ShardedStream(samples, reader, rank, world_size)
-    raise UserError(f"{kind!r} is no source in memory; there are map, stream and sharded_stream")
-
-
 def faulty(dataset: Any, plan: FaultPlan | dict[int, Any]) -> Any:
     """Wrap any map-style or iterable data set so that it is read through a plan.
 

@@ -44,6 +44,8 @@ class BatchReader:
     ) -> None:
         self._ids = ids
         self._lookup = lookup
+        self.names = lookup
+        """From a path or key to the sample's id, for sources on disk."""
         self.fields: Ids | None = None
         """For each sample of the batch read last, which fields it came with; None: that is not told."""
         self._odd: dict[int, npt.NDArray[np.float64]] = {}

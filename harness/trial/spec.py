@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..contract.job import Contract
+from ..contract.source_names import cell
 from ..corpus.stored import Stored
 from ..errors import UserError
 from ..plan import FaultPlan
@@ -87,15 +88,7 @@ class TrialSpec:
     @property
     def id(self) -> str:
         """Short, stable and readable; also the name of the trial's folder."""
-        inside = str(self.topology) if self.source == "map" else f"{self.topology},source={self.source}"
-        return f"{self.scenario}[{inside}]" + (f"#{self.repeat}" if self.repeat else "")
-
-    @property
-    def damaged(self) -> tuple[int, ...]:
-        """The samples that can no longer be delivered as good."""
-        if self.stored is not None:
-            return self.stored.with_state("damaged", "hangs")
-        return tuple(sample for sample, fault in self.plan.items() if fault.damages)
+        return f"{self.scenario}[{cell(self.topology, self.source)}]" + (f"#{self.repeat}" if self.repeat else "")
 
     @property
     def allowed_calls(self) -> int:

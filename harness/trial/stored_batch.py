@@ -68,15 +68,22 @@ class StoredBatchReader(BatchReader):
         root: the corpus.
         plan: the trial's, which knows the legal oddities: there alone a field may say nothing.
         ids: the factory's own ``@loader(ids=…)`` function, if any.
+        integers_are_ids: whether a column of integers in a tuple holds ids; otherwise it holds classes.
     """
 
     def __init__(
-        self, root: Path, source: str, plan: FaultPlan, ids: Callable[[Any], Any] | None = None
+        self,
+        root: Path,
+        plan: FaultPlan,
+        ids: Callable[[Any], Any] | None = None,
+        *,
+        integers_are_ids: bool = False,
     ) -> None:
         records = list(read_samples(os.fspath(root)))
-        self.names = Names(root, records)
-        super().__init__(FaultPlan(), ids, self.names)
-        self._source = source
+        names = Names(root, records)
+        super().__init__(FaultPlan(), ids, names)
+        self.names: Names = names
+        self._integers_are_ids = integers_are_ids
         self._legal = {sample for sample, fault in plan.items() if fault.effect is Effect.LEGAL}
         self._markless = any(record.identity == "path" and record.id in self._legal for record in records)
         """Whether there are legal oddities that bear no mark, so that a nameless picture may be one of them."""
@@ -154,7 +161,7 @@ class StoredBatchReader(BatchReader):
             return None
         if array.dtype.kind == "f" and array.ndim == 2:
             return "values"
-        if array.dtype.kind in "iu" and array.ndim == 1 and self._source in ("parquet", "windows", "jsonl"):
+        if array.dtype.kind in "iu" and array.ndim == 1 and self._integers_are_ids:
             return "start_us" if content.id_of_start(array[0]) >= 0 else "id"
         return None  # an integer a picture is its class
 

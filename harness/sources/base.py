@@ -1,0 +1,133 @@
+"""What a source is: everything that is special about what a loader is offered, behind one interface."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..contract.source_names import SOURCES
+from ..errors import UserError
+from ..plan import FaultPlan
+from .truth import Truth, Walk
+
+if TYPE_CHECKING:
+    from ..contract.calling import Target
+    from ..contract.job import Contract
+    from ..corpus.base import Recipe
+    from ..corpus.stored import Stored
+    from ..trial.batch import BatchReader
+    from ..trial.event_log import Recorder
+    from ..trial.spec import TrialSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is asked of a loader, before anything was made for it."""
+
+    samples: int
+    plan: FaultPlan
+    """Which samples have which fault; a source on disk ignores it, and takes the faults from the recipe."""
+    recipe: Recipe | None = None
+    """For sources on disk: the corpus."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """What a trial has to know of its source: fields of :class:`~badbatch.harness.trial.spec.TrialSpec`."""
+
+    samples: int
+    plan: FaultPlan
+    root: str | None = None
+    stored: Stored | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Offer:
+    """What one rank's :class:`~badbatch.harness.contract.job.Job` offers."""
+
+    dataset: Any = None
+    root: Path | None = None
+    decode: Callable[[bytes], Any] | None = None
+
+
+class Source(Protocol):
+    """One source. Each is a module of this package that holds one as ``SOURCE``; importing it must not import torch."""
+
+    name: str
+    walk: Walk
+    offers: str
+    """The part of the job that is not None: ``dataset`` or ``root``."""
+
+    def preload(self) -> None:
+        """Import what the other methods need, so that the trials, which are forks of this process, do not import it each."""
+        ...
+
+    def drop_in(self, contract: Contract) -> Contract:
+        """The contract of a drop-in class on this source: what follows from the way in which it is called."""
+        ...
+
+    def prepare(self, question: Question, folder: Path) -> Prepared:
+        """Make what the trials of a question read, in ``folder``, if it is not there yet.
+
+        Raises:
+            UserError: a library that is needed is not installed.
+        """
+        ...
+
+    def restore(self, spec: TrialSpec, folder: Path) -> TrialSpec:
+        """A stored trial with what it reads, which is made again in ``folder`` where it is gone.
+
+        Raises:
+            UserError: it cannot be made, or not as it was.
+        """
+        ...
+
+    def lend(self, spec: TrialSpec, folder: Path) -> tuple[TrialSpec, ExitStack]:
+        """The trial with what it alone may read, in its own folder, until the stack is closed."""
+        ...
+
+    def enter(self, spec: TrialSpec, rank: int, folder: Path) -> None:
+        """Prepare this process, which becomes a rank, and those that it will start."""
+        ...
+
+    def serve(self, spec: TrialSpec, rank: int, recorder: Recorder, folder: Path) -> Offer:
+        """What the job of one rank offers."""
+        ...
+
+    def reader(self, spec: TrialSpec, ids: Callable[[Any], Any] | None) -> BatchReader:
+        """Finds out which samples are in a batch, and whether they are whole.
+
+        Args:
+            ids: the factory's own ``@loader(ids=…)`` function, if any.
+        """
+        ...
+
+    def truth(self, spec: TrialSpec) -> Truth:
+        """What is known about the samples of a trial."""
+        ...
+
+
+def find(name: str) -> Source:
+    """The source of that name.
+
+    Raises:
+        UserError: there is none.
+    """
+    if name not in SOURCES:
+        raise UserError(f"there is no source {name!r}; there are {', '.join(SOURCES)}")
+    source: Source = importlib.import_module(f"{__package__}.{name}").SOURCE
+    return source
+
+
+def promised(target: Target, source: str) -> Contract:
+    """What a loader declares for a source: by the decorator, or by the way in which a drop-in class is called on it."""
+    return find(source).drop_in(target.contract(source)) if target.drop_in else target.contract(source)
+
+
+def truth(spec: TrialSpec) -> Truth:
+    """What is known about the samples of a trial."""
+    return find(spec.source).truth(spec)

@@ -1,0 +1,7 @@
+"""``imagefolder``: a folder a class, a picture a file."""
+
+from __future__ import annotations
+
+from .on_disk import OnDisk
+
+SOURCE = OnDisk("imagefolder")

@@ -1,0 +1,78 @@
+"""What the sources in memory have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..contract.job import Contract
+from ..trial.spec import TrialSpec
+from .base import Offer, Prepared, Question
+from .truth import Truth, Walk
+
+if TYPE_CHECKING:
+    from ..trial.batch import BatchReader
+    from ..trial.event_log import Recorder
+    from .memory import Reader
+
+
+@dataclasses.dataclass(frozen=True)
+class InMemory:
+    """A torch data set that carries a fault plan out and records every read.
+
+    Args:
+        dataset: makes it from (samples, reader, rank, number of ranks).
+        promises: what a drop-in class owes here, by the way in which it is called, where it declares nothing else.
+    """
+
+    name: str
+    walk: Walk
+    dataset: Callable[[int, Reader, int, int], Any]
+    promises: Callable[[Contract], Contract] = lambda contract: contract
+    offers: str = "dataset"
+
+    def preload(self) -> None:
+        """The data sets, and with them torch. See :class:`~badbatch.harness.sources.base.Source`; so for the other methods."""
+        from ..trial import batch
+        from . import memory
+
+        del batch, memory
+
+    def drop_in(self, contract: Contract) -> Contract:
+        """What follows from the way in which it is called."""
+        return self.promises(contract)
+
+    def prepare(self, question: Question, folder: Path) -> Prepared:
+        """There is nothing to make."""
+        return Prepared(question.samples, question.plan)
+
+    def restore(self, spec: TrialSpec, folder: Path) -> TrialSpec:
+        """There is nothing that could be gone."""
+        return spec
+
+    def lend(self, spec: TrialSpec, folder: Path) -> tuple[TrialSpec, ExitStack]:
+        """Every process has a data set of its own."""
+        return spec, ExitStack()
+
+    def enter(self, spec: TrialSpec, rank: int, folder: Path) -> None:
+        """Nothing outside the data set needs to be prepared."""
+
+    def serve(self, spec: TrialSpec, rank: int, recorder: Recorder, folder: Path) -> Offer:
+        """The data set."""
+        from .memory import Reader
+
+        reader = Reader(spec.plan, recorder, folder)
+        return Offer(dataset=self.dataset(spec.samples, reader, rank, spec.topology.ranks))
+
+    def reader(self, spec: TrialSpec, ids: Callable[[Any], Any] | None) -> BatchReader:
+        """One that knows the rows of numbers."""
+        from ..trial.batch import BatchReader
+
+        return BatchReader(spec.plan, ids)
+
+    def truth(self, spec: TrialSpec) -> Truth:
+        """The plan says it all."""
+        return Truth(spec, self.walk)
