@@ -42,10 +42,10 @@ STORIES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("r0: 0,2 4,6 waited end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2, "lockstep": True}),
     ("0-3 ask died:-11", {}),
     ("0-3 ask died:3", {}),
-    ("0-3 ask stalled", {"deadline_s": 6.0}),
-    ("0-3 ask w0:fault5 ask stalled", {"deadline_s": 6.0, "workers": 1, "plan": {5: Hang()}}),
-    ("0-3 ask deadline", {"deadline_s": 3.0}),
-    ("0-3 end closing stalled", {"deadline_s": 6.0}),
+    ("0-3 ask stalled", {"deadline_s": 20.0}),
+    ("0-3 ask w0:fault5 ask stalled", {"deadline_s": 20.0, "workers": 1, "plan": {5: Hang()}}),
+    ("0-3 ask deadline", {"deadline_s": 8.0}),
+    ("0-3 end closing stalled", {"deadline_s": 20.0}),
 )
 
 NOT_ACTED = {
