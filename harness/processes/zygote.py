@@ -10,7 +10,6 @@ When the socket closes, every trial is ended and so is this process: nothing out
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import select
@@ -27,13 +26,16 @@ from typing import Any, NoReturn
 from ..errors import LoaderError
 from ..trial.spec import TrialSpec
 from .cleanup import Segments, clear_away, standing_segments
+from .memory import settle, use_huge_pages
 from .process_tree import adopt_orphans, descendants, die_with_parent, end_all
 from .rank import become, enter_directory, redirect
+from .rehearsal import rehearse
 from .trial_supervisor import TrialSupervisor, fresh_rank
 
 # Together less than the two seconds after which a user who pressed Ctrl-C may expect that nothing is left.
 _WARDENS_WITHIN_S = 1.0
 _STRAYS_WITHIN_S = 0.5
+_WORTH_HUGE_PAGES = 4
 
 
 class Zygote:
@@ -46,6 +48,7 @@ class Zygote:
         self._fork_ranks = True
         self._scratch: str | None = None
         self._dismissed = False
+        self._begun = 0
         self._standing: set[int] = set()
 
     def serve(self) -> None:
@@ -58,8 +61,8 @@ class Zygote:
         except LoaderError as error:
             self._send({"failed": str(error)})
             return
-        gc.collect()
-        gc.freeze()  # a collection in a trial must not touch, and so copy, what it shares with this process
+        rehearse()
+        settle()
         self._standing = set(descendants())
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         die_with_parent(0)  # from now on the socket tells, and the trials can be ended in order
@@ -128,6 +131,9 @@ class Zygote:
         if "bye" in message:
             self._dismissed = True
         if "run" in message:
+            self._begun += 1
+            if self._begun == _WORTH_HUGE_PAGES:
+                use_huge_pages()
             folder = Path(message["folder"])
             standing = standing_segments()
             self._wardens[self._fork_warden(folder, standing)] = message["run"], folder, standing
