@@ -201,13 +201,16 @@ def show(address: str, html_path: Path | None, png_path: Path | None) -> None:
 
         click.echo(summary(address))
         return
-    from . import show as sheets
+    from .sheet_html import html
+    from .sheet_png import png
+    from .show import sheet
 
+    shown = sheet(address)
     try:
         if html_path is not None:
-            _write(html_path, sheets.html(address).encode("utf-8"))
+            _write(html_path, html(shown).encode("utf-8"))
         if png_path is not None:
-            _write(png_path, sheets.png(address))
+            _write(png_path, png(shown))
     except OSError as error:
         raise UserError(f"cannot write the sheet: {error}") from error
 

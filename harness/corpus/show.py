@@ -1,10 +1,9 @@
-"""A contact sheet: each fault of a corpus with its picture as decoders show it, its truth, and its reason."""
+"""What a contact sheet shows: each fault of a corpus as its readers show it, before and after, its truth, and its reason."""
 
 from __future__ import annotations
 
-import base64
+import collections
 import io
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,22 +14,45 @@ from .folders import Folder, folder
 from .manifest import read_corpus, read_recipe, read_samples
 from .oracles import WHOLE
 from .recipe import kind_of
+from .stored_text import StoredTexts
+from .text_diff import Piece, differences
 
 if TYPE_CHECKING:
     from PIL import Image
 
-_THUMB = 128  # pixels, the longer side
-_GREEN, _RED, _AMBER = "#2e7d32", "#c62828", "#b26a00"
-COLOURS = {"good": _GREEN, "damaged": _RED, "missing": _RED, "hangs": _RED, "contested": _AMBER, "slow": _AMBER}
+THUMB = 128
+"""Pixels of a picture's longer side on the sheet."""
+_ALIKE = 24  # mean difference of two thumbnails, of 255, up to which an eye takes them for the same picture
+_LOUDER = 8  # how many times stronger a difference is shown than it is
+COLOURS = {  # of states, as classes of the page and words of the picture
+    "good": "#2e7d32",
+    "damaged": "#c62828",
+    "missing": "#c62828",
+    "hangs": "#c62828",
+    "contested": "#b26a00",
+    "slow": "#b26a00",
+}
 
 
 @dataclass(frozen=True)
 class View:
-    """One column of one row: what one reader shows."""
+    """One cell: what one reader shows of a sample, as a thumbnail or in words."""
 
-    title: str
-    picture: Image.Image | None
+    picture: Image.Image | None = None
     words: str = ""
+
+    @property
+    def kind(self) -> str:
+        """``picture``, ``whole`` (a reader that is content), ``refused``, ``note`` or ``absent``."""
+        if self.picture is not None:
+            return "picture"
+        if not self.words:
+            return "absent"
+        return "note" if self.words in _NOTES else "whole" if self.words == WHOLE else "refused"
+
+
+_SAME, _OTHER_SIZE, _PLAIN, _NOT_INSTALLED = "no pixel differs", "another size", "plain to see", "not installed here"
+_NOTES = (_SAME, _OTHER_SIZE, _PLAIN, _NOT_INSTALLED)
 
 
 @dataclass
@@ -42,7 +64,23 @@ class Row:
     odd: bool
     record: SampleRecord
     count: int = 1
-    views: list[View] = field(default_factory=list)
+    views: dict[str, View] = field(default_factory=dict)
+    """By the title of their column."""
+    before: list[Piece] = field(default_factory=list)
+    """The sample's text before the damage, in pieces; empty where it has none."""
+    after: list[Piece] = field(default_factory=list)
+    """The stored text in pieces; empty where no reader finds any."""
+    after_words: str = ""
+    """Why there is no stored text."""
+
+    @property
+    def texts(self) -> list[tuple[str, list[Piece]]]:
+        """The texts with their titles: one where nothing differs, and none where the sample has none."""
+        if not self.before:
+            return []
+        if self.before == self.after:
+            return [("text", self.before)]
+        return [("before", self.before), ("after", self.after or [Piece(self.after_words, False)])]
 
     @property
     def why(self) -> str:
@@ -50,6 +88,22 @@ class Row:
         if self.record.why:
             return self.record.why
         return f"whole, says {' and '.join(self.record.said)}" if self.record.said else ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """All that a contact sheet shows."""
+
+    headline: str
+    corpus: dict[str, Any]
+    columns: tuple[str, ...]
+    """The titles of the views, in order: each row has all of them, or a placeholder."""
+    rows: list[Row]
+
+    @property
+    def pictures(self) -> bool:
+        """Whether there is any picture on it."""
+        return any(view.picture is not None for row in self.rows for view in row.views.values())
 
 
 def examples(where: Folder) -> list[Row]:
@@ -72,8 +126,8 @@ def examples(where: Folder) -> list[Row]:
     return [row for _, row in sorted(found.items(), key=lambda item: item[0])]
 
 
-def rows(address: str) -> tuple[dict[str, Any], list[Row]]:
-    """What ``corpus.json`` says, and the :func:`examples` with what each reader shows of them.
+def sheet(address: str) -> Sheet:
+    """The :func:`examples` of a corpus with what each reader shows of them, and their texts before and after.
 
     Raises:
         UserError: there is no corpus, or it was edited and cannot be read.
@@ -81,30 +135,80 @@ def rows(address: str) -> tuple[dict[str, Any], list[Row]]:
     where = folder(address)
     recipe = read_recipe(where)
     kind = kind_of(recipe.kind)
-    out = examples(where)
-    for row in out:
-        row.views = list(_views(where, kind, recipe, row.record))
-    return read_corpus(where), out
+    rows = examples(where)
+    texts = None if kind.one_file_a_sample else StoredTexts(where, kind, recipe, _groups(where, rows))
+    for row in rows:
+        row.views = dict(_views(where, kind, recipe, row.record))
+        if texts is not None:
+            text, row.after_words = texts.after(row.record)
+            row.before, row.after = differences(texts.before(row.record), text or "")
+    corpus = read_corpus(where)
+    columns = dict.fromkeys(title for title in _ORDER if any(title in row.views for row in rows))
+    columns.update(dict.fromkeys(title for row in rows for title in row.views))
+    return Sheet(headline(address, corpus), corpus, tuple(columns), rows)
 
 
-def _views(where: Folder, kind: CorpusKind, recipe: Recipe, record: SampleRecord) -> Iterator[View]:
-    if not kind.one_file_a_sample:
-        picture = _member(where, record)
-        if picture is not None:
-            yield _view("as it lies in its shard", picture, strict=True)
-        for reader, words in record.said.items():
-            yield View(reader, None, words)
+_BEFORE, _AFTER, _LENIENT, _OPENCV, _DIFFERENCE = "undamaged", "Pillow", "Pillow, lenient", "OpenCV", "difference"
+_ORDER = (_BEFORE, _AFTER, _LENIENT, _OPENCV, _DIFFERENCE)
+
+
+def _groups(where: Folder, rows: list[Row]) -> dict[str, list[int]]:
+    """For the files of the rows the sizes of their row groups, by the manifest."""
+    wanted = {row.record.path for row in rows}
+    sizes: dict[str, collections.Counter[int]] = collections.defaultdict(collections.Counter)
+    for record in read_samples(where):
+        if record.path in wanted:
+            sizes[record.path][record.row_group or 0] += 1
+    # A group without a row has no record: its place among the others counts all the same.
+    return {path: [groups[number] for number in range(max(groups) + 1)] for path, groups in sizes.items()}
+
+
+def _views(where: Folder, kind: CorpusKind, recipe: Recipe, record: SampleRecord) -> Iterator[tuple[str, View]]:
+    if kind.one_file_a_sample:
+        data = where.look(record.path)[1]
+        yield from _pictures(record, kind.undamaged(recipe, record.id), data)
         return
-    undamaged = kind.undamaged(recipe, record.id)
-    yield _view("undamaged", undamaged, strict=True)
-    _, data = where.look(record.path)
+    if recipe.kind == "webdataset":
+        before = StoredTexts(where, kind, recipe, {}).picture(record)
+        yield from _pictures(record, before, _member(where, record))
+    for reader, words in record.said.items():
+        if reader not in ("pillow", "opencv"):  # whose pictures are shown
+            yield reader, View(None, words)
+
+
+def _pictures(record: SampleRecord, undamaged: bytes, data: bytes | None) -> Iterator[tuple[str, View]]:
+    before, words = _decoded(undamaged, strict=True)
+    yield _BEFORE, _view(before, words)
     if data is None:
         return
-    yield _view("Pillow", data, strict=True)
-    if record.said.get("pillow", "whole") != "whole":
-        yield _view("Pillow, lenient", data, strict=False)
+    strict, words = _decoded(data, strict=True)
+    yield _AFTER, _view(strict, words)
+    lenient = opened = None
+    if record.said.get("pillow", WHOLE) != WHOLE:
+        lenient, words = _decoded(data, strict=False)
+        yield _LENIENT, _view(lenient, words)
     if "opencv" in record.said:
-        yield _opencv_view(data)
+        opened, words = _by_opencv(data)
+        yield _OPENCV, _view(opened, words)
+    after = strict or lenient or opened
+    if before is not None and after is not None:
+        yield _DIFFERENCE, _difference(before, after)
+
+
+def _difference(before: Image.Image, after: Image.Image) -> View:
+    """Where two pictures that look alike differ, the brighter the more; in words where there is nothing to look for."""
+    from PIL import ImageChops, ImageStat
+
+    if before.size != after.size:
+        return View(None, _OTHER_SIZE)
+    between = ImageChops.difference(before, after)
+    if between.getbbox() is None:
+        return View(None, _SAME)
+    red, green, blue = between.split()
+    grey = ImageChops.lighter(ImageChops.lighter(red, green), blue)
+    if ImageStat.Stat(thumb(grey)).mean[0] > _ALIKE:
+        return View(None, _PLAIN)
+    return View(thumb(grey.point(lambda level: min(255, 48 + _LOUDER * level) if level else 0)))
 
 
 def _member(where: Folder, record: SampleRecord) -> bytes | None:
@@ -124,7 +228,8 @@ def _member(where: Folder, record: SampleRecord) -> bytes | None:
     return pictures[0] if pictures else None
 
 
-def _view(title: str, data: bytes, strict: bool) -> View:
+def _decoded(data: bytes, strict: bool) -> tuple[Image.Image | None, str]:
+    """The picture in RGB; or None, and the refusal in words."""
     from PIL import Image, ImageFile
 
     from .truth import refusal
@@ -132,14 +237,14 @@ def _view(title: str, data: bytes, strict: bool) -> View:
     before, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, not strict
     try:
         with Image.open(io.BytesIO(data)) as picture:
-            return View(title, _thumb(picture), f"{picture.width} × {picture.height}")
+            return _rgb(picture), ""
     except Exception as error:  # noqa: BLE001 - the decoder's refusal is what is shown
-        return View(title, None, refusal(error))
+        return None, refusal(error)
     finally:
         ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
-def _opencv_view(data: bytes) -> View:
+def _by_opencv(data: bytes) -> tuple[Image.Image | None, str]:
     from PIL import Image
 
     from .truth import refusal, with_opencv
@@ -147,64 +252,31 @@ def _opencv_view(data: bytes) -> View:
     try:
         pixels = with_opencv(data)
     except ImportError:
-        return View("OpenCV", None, "not installed here")
+        return None, _NOT_INSTALLED
     except Exception as error:  # noqa: BLE001 - the decoder's refusal is what is shown
-        return View("OpenCV", None, refusal(error))
+        return None, refusal(error)
     if pixels.ndim == 3:
         pixels = pixels[..., [2, 1, 0, 3][: pixels.shape[2]]].copy()
-    picture = Image.fromarray(pixels)
-    return View("OpenCV", _thumb(picture), f"{picture.width} × {picture.height}")
+    return _rgb(Image.fromarray(pixels)), ""
 
 
-def _thumb(picture: Image.Image) -> Image.Image:
-    from PIL import Image
+def _view(picture: Image.Image | None, words: str) -> View:
+    return View(None, words) if picture is None else View(thumb(picture), f"{picture.width} × {picture.height}")
 
+
+def _rgb(picture: Image.Image) -> Image.Image:
     if picture.mode.startswith("I"):
         picture = picture.point(lambda level: level / 256).convert("L")
-    scale = _THUMB / max(picture.size)
+    return picture.convert("RGB")
+
+
+def thumb(picture: Image.Image) -> Image.Image:
+    """The picture with its longer side as long as :data:`THUMB`."""
+    from PIL import Image
+
+    scale = THUMB / max(picture.size)
     size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
-    return picture.convert("RGB").resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.NEAREST)
-
-
-def png(address: str) -> bytes:
-    """The sheet as a PNG picture."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    corpus, found = rows(address)
-    wide, high, text = 4 * (_THUMB + 12), _THUMB + 36, 430
-    sheet = Image.new("RGB", (text + wide, 48 + high * max(1, len(found))), "white")
-    pen = ImageDraw.Draw(sheet)
-    font, bold = ImageFont.load_default(12), ImageFont.load_default(15)
-    pen.text((10, 14), headline(address, corpus), fill="black", font=bold)
-    for index, row in enumerate(found):
-        top = 48 + index * high
-        pen.line((0, top, sheet.width, top), fill="#dddddd")
-        pen.text((10, top + 8), row.name, fill="black", font=bold)
-        pen.text(
-            (10, top + 30), f"{row.record.state.value} ({row.count})", fill=COLOURS[row.record.state.value], font=bold
-        )
-        for line, words in enumerate(_wrapped([row.parameters, row.why, row.record.path], 64)[:6]):
-            pen.text((10, top + 54 + 16 * line), words, fill="#444444", font=font)
-        for column, view in enumerate(row.views[:4]):
-            left = text + column * (_THUMB + 12)
-            pen.text((left, top + 6), view.title, fill="#444444", font=font)
-            if view.picture is not None:
-                sheet.paste(view.picture, (left, top + 24))
-            else:
-                for line, words in enumerate(_wrapped([view.words], 20)[:7]):
-                    pen.text((left, top + 26 + 16 * line), words, fill=_GREEN if view.words == WHOLE else _RED, font=font)
-    out = io.BytesIO()
-    sheet.save(out, "PNG")
-    return out.getvalue()
-
-
-def _wrapped(texts: list[str], width: int) -> list[str]:
-    import textwrap
-
-    # The built-in font knows Latin letters alone.
-    return [
-        line.encode("latin-1", "replace").decode("latin-1") for text in texts for line in textwrap.wrap(text, width)
-    ]
+    return picture.resize(size, Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.NEAREST)
 
 
 def headline(address: str, corpus: dict[str, Any]) -> str:
@@ -212,64 +284,3 @@ def headline(address: str, corpus: dict[str, Any]) -> str:
     counts = corpus["counts"]
     states = ", ".join(f"{count} {state}" for state, count in counts["state"].items())
     return f"{address}: {counts['samples']} samples ({states}), seed {corpus['seed']}"
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{{ headline }}</title>
-<style>
-:root { color-scheme: light dark; font: 15px/1.45 system-ui, sans-serif; }
-body { max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.25rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
-article { display: flex; gap: 1rem; flex-wrap: wrap; border-top: 1px solid #8885; padding: .8rem 0; }
-.what { flex: 1 1 20rem; min-width: 16rem; } .what p { margin: .2rem 0; overflow-wrap: anywhere; }
-.state { font-weight: 600; border-left: .5rem solid; padding-left: .4rem; }
-figure { margin: 0; width: 8.2rem; } figcaption { font-size: .8rem; overflow-wrap: anywhere; }
-img { max-width: 100%; display: block; border: 1px solid #8885; } code { font-size: .85rem; }
-.had { border: 1px dashed #2e7d32; min-height: 5rem; padding: .3rem; font-size: .75rem; }
-.refused { border: 1px dashed #c62828; min-height: 5rem; padding: .3rem; font-size: .75rem; overflow-wrap: anywhere; }
-</style></head><body>
-<h1>{{ headline }}</h1>
-<p>Each fault in each state it came to, with one example. <em>Good</em> must be delivered, <em>damaged</em> must not;
-<em>contested</em>: decoders disagree, or are content though content was lost.</p>
-{% for title, part in parts if part %}
-<h2>{{ title }}</h2>
-{% for row in part %}
-<article>
-<div class="what">
-<p><strong>{{ row.name }}</strong>{% if row.parameters %} <code>{{ row.parameters }}</code>{% endif %}</p>
-<p class="state" style="border-color: {{ colours[row.record.state.value] }}">{{ row.record.state.value }} · {{ row.count }}</p>
-{% if row.why %}<p>{{ row.why }}</p>{% endif %}
-<p><code>{{ row.record.path }}</code></p>
-</div>
-{% for view in row.views %}
-<figure><figcaption>{{ view.title }}</figcaption>
-{% if view.picture %}<img src="data:image/png;base64,{{ view.picture | base64 }}" alt="{{ row.name }} as {{ view.title }} shows it">
-{% else %}<div class="{{ "had" if view.words == "whole" else "refused" }}">{{ view.words }}</div>{% endif %}
-</figure>
-{% endfor %}
-</article>
-{% endfor %}
-{% endfor %}
-<details><summary>How it was made</summary><pre>{{ corpus }}</pre></details>
-</body></html>
-"""
-
-
-def html(address: str) -> str:
-    """The sheet as one HTML page that needs nothing else."""
-    import jinja2
-
-    corpus, found = rows(address)
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
-    environment.filters["base64"] = _base64
-    parts = [("Damage", [row for row in found if not row.odd]), ("Legal oddities", [row for row in found if row.odd])]
-    return environment.from_string(_PAGE).render(
-        headline=headline(address, corpus), parts=parts, colours=COLOURS, corpus=json.dumps(corpus, indent=1)
-    )
-
-
-def _base64(picture: Image.Image) -> str:
-    out = io.BytesIO()
-    picture.save(out, "PNG")
-    return base64.b64encode(out.getvalue()).decode("ascii")

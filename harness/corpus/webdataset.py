@@ -47,6 +47,10 @@ class WebDatasetKind(CorpusKind):
     def undamaged(self, recipe: Recipe, sample: int) -> bytes:
         return b"".join(self._fields(recipe, sample, self._layout(recipe).of_sample(sample)).values())
 
+    def members(self, recipe: Recipe, sample: int) -> dict[str, bytes]:
+        """The sample's members before any damage: from the name of the field to its bytes."""
+        return self._fields(recipe, sample, self._layout(recipe).of_sample(sample))
+
     def make(self, recipe: Recipe, chunk: Chunk) -> Iterator[MadeFile]:
         layout = self._layout(recipe)
         for number in chunk.payload:
