@@ -209,9 +209,9 @@ def example_on_disk(scenario: DiskScenario) -> TrialSpec:
     kind, damage = next(iter(scenario.on.items()))
     struck = [disk_faults(kind)[strike.fault](**strike.parameters) for strike in damage.strikes]
     states = tuple((sample, _STATES.get(fault.effect, "damaged")) for sample, fault in enumerate(struck))
-    return dataclasses.replace(
-        example(scenario), source=kind, plan=FaultPlan(dict(enumerate(struck))), stored=Stored("{}", states)
-    )
+    found = example(scenario)
+    stored = Stored("{}", states, files=(("file", 0, found.samples),))
+    return dataclasses.replace(found, source=kind, plan=FaultPlan(dict(enumerate(struck))), stored=stored)
 
 
 disk_faults()  # registers them, so that they stand beside those in memory
