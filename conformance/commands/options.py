@@ -113,6 +113,8 @@ class Option:
     is_flag: bool = False
     """Takes no value on the command line; ``true`` or ``false`` in an ini file."""
     places: tuple[Place, ...] = ("pytest", "command")
+    in_ini: bool = True
+    """Also an ini key of pytest; else it belongs to one command line alone."""
 
     @property
     def flag_for_pytest(self) -> str:
@@ -187,6 +189,8 @@ def _looks_like_a_path(option: Option, text: str) -> bool:
 # fmt: off
 OPTIONS: tuple[Option, ...] = (
     Option("loader", "The loader to hold to its promises: pkg.module:attr.", "LOADER", repeatable=True, places=("pytest",)),
+    Option("only", "Run the suite alone, and none of your own tests.", "", is_flag=True, places=("pytest",), in_ini=False),
+    Option("off", "Run your own tests alone, and not the suite.", "", is_flag=True, places=("pytest",), in_ini=False),
     Option("workers", "Worker counts, with commas between them.", "N,N…", "0,2", "workers", _wholes,
            _several_at_least(0, "workers")),
     Option("ranks", "Numbers of ranks, with commas between them.", "N,N…", "1,2", "ranks", _wholes,
@@ -332,6 +336,27 @@ def to_options(
     return Options(**fields)
 
 
+_WHAT_RUNS = """
+## What pytest runs
+
+Your own tests run whenever pytest would collect them without badbatch. The suite is added to them:
+
+| command | your own tests | the suite |
+| --- | --- | --- |
+| `pytest`, with `loader` in the ini file | all that pytest collects (`testpaths`, or the current folder) | runs |
+| `pytest --loader …` | all that pytest collects | runs |
+| `pytest test_a.py`, with `loader` in the ini file | `test_a.py` | – |
+| `pytest --loader … test_a.py` | `test_a.py` | runs |
+| `pytest 'badbatch::one-bad[workers=2]'` | – | the named node ids |
+| `pytest 'badbatch::one-bad[workers=2]' test_a.py` | `test_a.py` | the named node ids |
+| `pytest --loader-only` | – | runs |
+| `pytest --loader-off` | all that pytest collects, or the paths that are given | – |
+
+`--loader` in `addopts` or in `PYTEST_ADDOPTS` counts as the ini key does. `--loader-only` together with paths is refused, and so is
+`--loader-off` together with node ids of the suite. It is the same with pytest-xdist.
+"""
+
+
 def documentation() -> str:
     """The docs page on the options, in Markdown."""
     lines = [
@@ -345,7 +370,7 @@ def documentation() -> str:
     ]
     for option in OPTIONS:
         pytest_flag = f"`{option.flag_for_pytest}`" if "pytest" in option.places else "–"
-        ini = f"`{option.ini}`" if "pytest" in option.places else "–"
+        ini = f"`{option.ini}`" if "pytest" in option.places and option.in_ini else "–"
         command = (
             f"`{option.flag_for_cli}`"
             if "command" in option.places
@@ -359,4 +384,4 @@ def documentation() -> str:
             f"| {pytest_flag} | {ini} | {command} | {metavar} | {f'`{option.default}`' if option.default else ''} "
             f"| {option.help}{repeat} |"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + _WHAT_RUNS

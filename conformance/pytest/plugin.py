@@ -10,8 +10,7 @@ import pytest
 
 from ...harness.errors import UserError
 from ..commands.options import BY_NAME, OPTIONS, to_options
-
-ROOT = "badbatch"
+from .selection import select
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,7 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             how = {"action": "append" if option.repeatable else "store", "metavar": option.metavar}
         description = option.full_help.replace("%", "%%")
         group.addoption(option.flag_for_pytest, dest=option.ini, default=None, help=description, **how)
-        parser.addini(option.ini, option.full_help, type=option.ini_type, default=[] if option.repeatable else None)
+        if option.in_ini:
+            parser.addini(option.ini, option.full_help, type=option.ini_type, default=[] if option.repeatable else None)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,7 +33,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Take the suite up where ``--loader`` is given."""
     values, sources, folders = _given(config)
     loaders = values.pop("loader", None)
-    if not loaders:
+    selection = select(config, bool(loaders))
+    if selection.own is not None:
+        config.args[:] = selection.own
+    if not selection.suite:
         return
     try:
         options = to_options(values, sources, folders)
@@ -44,10 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
         }
     except UserError as error:
         raise pytest.UsageError(*str(error).splitlines()) from None
-    named = _take_node_ids(config)
     from .session import Session, Summary
 
-    session = Session(config, list(loaders), options, named, files)
+    session = Session(config, list(loaders or ()), options, list(selection.named), files)
     config.pluginmanager.register(session, "badbatch-session")
     config.pluginmanager.register(Summary(session), "badbatch-summary")
 
@@ -63,7 +65,7 @@ def _given(config: pytest.Config) -> tuple[dict[str, Any], dict[str, str], dict[
             continue
         value = config.getoption(option.ini)
         sources[option.name] = option.flag_for_pytest
-        if value is None:
+        if value is None and option.in_ini:
             value = config.getini(option.ini) or None
             if value is not None:
                 sources[option.name] = f"{option.ini} in {file}"
@@ -71,17 +73,6 @@ def _given(config: pytest.Config) -> tuple[dict[str, Any], dict[str, str], dict[
                     folders[option.name] = config.inipath.parent
         values[option.name] = value
     return values, sources, folders
-
-
-def _take_node_ids(config: pytest.Config) -> list[str]:
-    """Keep pytest from looking for files called ``badbatch::…``; without paths, from collecting any file at all."""
-    named = [arg for arg in config.args if arg.startswith((f"{ROOT}::", f"{ROOT}["))]
-    rest = [arg for arg in config.args if arg not in named]
-    if config.args_source is not pytest.Config.ArgsSource.ARGS or named:
-        config.args[:] = rest if config.args_source is pytest.Config.ArgsSource.ARGS else []
-    # xdist hands its workers the options as they are now, but no argument that was taken away.
-    config.option.badbatch_named = named or getattr(config.option, "badbatch_named", [])
-    return list(config.option.badbatch_named)
 
 
 @pytest.fixture

@@ -25,15 +25,13 @@ from ..report.files import check_target, write
 from ..report.model import Report
 from ..report.terminal import render
 from .items import Group, TrialCheck
+from .selection import ROOT
 
 NodeId: Any = None
 with contextlib.suppress(ImportError):  # before pytest 9 a node id is a mere string
     from _pytest import nodeid as _nodeid
 
     NodeId = _nodeid.NodeId
-
-ROOT = "badbatch"
-"""What the node ids of the suite begin with: ``badbatch::one-bad[workers=2]::no-lost-batches``."""
 
 
 class Session:
