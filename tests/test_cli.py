@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,10 +15,13 @@ from pathlib import Path
 import click
 import psutil
 import pytest
-from badbatch.conformance.commands import cli, explain
+from badbatch.conformance.commands import cli, explain, glossary
 from badbatch.conformance.commands.exit_codes import ExitCode
 from badbatch.conformance.commands.progress import Progress
-from badbatch.conformance.report import jsonfile
+from badbatch.conformance.report import jsonfile, terminal
+from badbatch.conformance.report.digest import SIGNS
+from badbatch.harness.contract.job import SOURCES
+from badbatch.harness.corpus.base import State
 from badbatch.harness.errors import HarnessError
 from badbatch.harness.faults.raises import Raise
 from badbatch.harness.trial.history import History
@@ -104,7 +108,8 @@ def test_everything_is_explained(kind: str, capsys: pytest.CaptureFixture[str]) 
     """Each name of each registry is listed on a line of its own, and explained with its title."""
     assert run("list", kind) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == explain.names_of(kind)
+    assert len(lines) == len(explain.names_of(kind))
+    assert all(line.startswith(f"{name} ") for name, line in zip(explain.names_of(kind), lines))
     for name, title in explain.listing(kind):
         assert title
         assert run("explain", name) == 0
@@ -121,8 +126,46 @@ def test_a_name_of_two_kinds_is_explained_twice(capsys: pytest.CaptureFixture[st
 def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a name, everything that can be explained is named."""
     assert run("explain") == 0
-    words = capsys.readouterr().out.replace(",", " ").split()
-    assert {name for kind in cli.KINDS for name in explain.names_of(kind)} <= set(words)
+    words = [word.strip() for word in " ".join(capsys.readouterr().out.split()).split(",")]
+    for kind in cli.KINDS:
+        assert set(explain.names_of(kind)[1:-1]) <= set(words)
+
+
+def test_alone_each_command_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command, a kind or a name there is help, with exit code 0."""
+    for arguments, said in (
+        ([], "badbatch corpus make DIR"),
+        (["corpus"], "verify"),
+        (["list"], "checks"),
+        (["explain"], "A scenario is"),
+    ):
+        assert run(*arguments) == 0
+        out, err = capsys.readouterr()
+        assert said in out and err == ""
+    assert run("list") == 0
+    counts = {line.split()[0]: int(line.split()[1]) for line in capsys.readouterr().out.split("\n\n")[0].splitlines()}
+    assert counts == {kind: len(explain.names_of(kind)) for kind in cli.KINDS}
+
+
+def test_the_words_of_reports_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every verdict, every state of a stored sample, every source, every label of a failure and every way to end has an article."""
+    labels = re.findall(r'field\(\s*"([a-z ]+)"', Path(terminal.__file__).read_text("utf-8"))
+    assert len(labels) > 8
+    ends = ["ended", "gave up", "never began", "stalled", "out of time", "interrupted"]
+    words = [*SIGNS, *(state.value for state in State), *SOURCES, *labels, *ends, "odd", "lost", "doubled", "declared", "inferred"]
+    words += ["contested", "flaky", "topology", "collateral", "inconclusive", "unsteady", "Flaky", "not applicable"]
+    for word in words:
+        assert run("explain", *word.split()) == 0, word
+        capsys.readouterr()
+
+
+def test_the_glossary_is_closed() -> None:
+    """No word stands for two things, and what a word refers to is a word."""
+    names = [name for term in glossary.WORDS for name in (term.name, *term.also)]
+    assert len(names) == len(set(names))
+    assert {other for term in glossary.WORDS for other in term.see} <= {term.name for term in glossary.WORDS}
+    assert [term.name for term in glossary.WORDS] == sorted((term.name for term in glossary.WORDS), key=str.lower)
+    assert tuple(term.name for term in glossary.SOURCES) == SOURCES
 
 
 @pytest.mark.parametrize(
@@ -247,6 +290,7 @@ def test_run_and_replay(tmp_path: Path) -> None:
     assert done.stderr == ""  # no progress where there is no terminal
     assert "two-argument-error · workers=1" in done.stdout and "\x1b" not in done.stdout
     assert {path.name for path in tmp_path.iterdir()} == {".badbatch", "r.json", "r.html", "r.xml"}
+    assert (tmp_path / ".badbatch" / ".gitignore").read_text().splitlines()[-1] == "*"  # git does not see the folder
     [again] = {line.split(maxsplit=1)[1] for line in done.stdout.splitlines() if line.startswith("  again")}
     assert again.startswith("badbatch replay .badbatch/")
     second = process(*again.split()[1:], "--keep", "kept", cwd=tmp_path)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FAILURES = Path(".badbatch")
 """Where the folders of failing trials are kept, in the current directory."""
-KINDS = ("checks", "scenarios", "faults", "diagnoses")
+KINDS = ("checks", "scenarios", "faults", "diagnoses", "sources", "words")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,12 +35,8 @@ class _Interrupted(Exception):
     """Ctrl-C, SIGTERM or SIGHUP, while a command ran."""
 
 
-class _Badbatch(click.Group):
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:  # click would print an empty line for it
-            raise _Interrupted from None
+class _Group(click.Group):
+    """Names the commands that are near to an unknown one."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
@@ -48,8 +44,16 @@ class _Badbatch(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class _Corpus(click.Group):
-    """Stands in for the group of :mod:`badbatch.harness.corpus.cli`, which is imported when it is used."""
+class _Badbatch(_Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # click would print an empty line for it
+            raise _Interrupted from None
+
+
+class _Corpus(_Group):
+    """Loads the group of :mod:`badbatch.harness.corpus.cli` only when it is used, since its imports take time."""
 
     def _real(self) -> click.Group:
         from ...harness.corpus.cli import corpus
@@ -63,14 +67,27 @@ class _Corpus(click.Group):
         return self._real().get_command(ctx, cmd_name)
 
 
+_START = """
+To begin:
+  badbatch run torch.utils.data:DataLoader --known torch   hold a loader to its promises
+  badbatch explain                                         how scenarios, trials and checks belong together
+  badbatch list                                            the kinds of names that there are
+  badbatch corpus make DIR                                 make a folder of damaged data
+  badbatch COMMAND --help                                  the options of a command"""
+
+
 @click.group(
     cls=_Badbatch,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="\b\nExit codes:\n" + table(),
 )
 @click.version_option(package_name="badbatch")
-def badbatch() -> None:
+@click.pass_context
+def badbatch(context: click.Context) -> None:
     """Hold data loaders to their promises, with damaged data and misbehaving storage."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help() + "\n" + _START)
 
 
 def _suite_options(*more: str, without: Sequence[str] = ()) -> Callable[[F], F]:
@@ -255,30 +272,45 @@ def _print_trial(report: Report, history: Any, quiet: bool, targets: dict[str, P
 
 
 @badbatch.command()
-@click.argument("name", metavar="[CHECK|SCENARIO|FAULT|DIAGNOSIS]", required=False)
-def explain(name: str | None) -> None:
-    """Say what a name of badbatch stands for.
+@click.argument("name", metavar="[NAME]", nargs=-1)
+def explain(name: tuple[str, ...]) -> None:
+    """Say what a name or a word of badbatch means.
 
-    A check, a scenario, a fault or a diagnosis; without a name, how all of it hangs together.
+    NAME is a check, a scenario, a fault, a diagnosis, a source, or a word of the reports (contested, flaky, topology …).
+    Without a name: how they belong together, and all names.
     """
     from ..report import articles
 
     width, colour = _terminal()
-    text = articles.overview(width, colour) if name is None else articles.render(name, width, colour)
+    text = articles.render(" ".join(name), width, colour) if name else articles.overview(width, colour)
     click.echo(text, color=colour)
 
 
 @badbatch.command("list")
-@click.argument("kind", type=click.Choice(KINDS))
-def list_names(kind: str) -> None:
-    """List what there is, each with a line on it."""
+@click.argument("kind", type=click.Choice(KINDS), required=False)
+def list_names(kind: str | None) -> None:
+    """List all names of a kind.
+
+    Each with a line on it. Without a kind: what kinds there are.
+    """
     from ..report import articles
 
     width, colour = _terminal()
+    if kind is None:
+        click.echo(articles.kinds(colour), color=colour)
+        return
     click.echo(articles.listing(kind, width if sys.stdout.isatty() else None, colour), color=colour)
 
 
-badbatch.add_command(_Corpus("corpus", help="Make and verify corpora of data gone bad."))
+@click.pass_context
+def _help(context: click.Context) -> None:
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+badbatch.add_command(
+    _Corpus("corpus", help="Make, verify and show corpora of damaged data.", invoke_without_command=True, callback=_help)
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -25,6 +25,7 @@ from ..scenarios import memory, names
 from ..scenarios.base import Scenario
 from ..scenarios.disk import FILES, Damage, DiskScenario
 from ..scenarios.disk import SCENARIOS as ON_DISK
+from . import glossary
 
 _EXAMPLE = Topology(workers=2, ranks=2)
 _SAMPLES, _BATCH_SIZE = 40, 4
@@ -35,7 +36,7 @@ class Article:
     """All that is to be said of one name."""
 
     kind: str
-    """``check``, ``scenario``, ``fault`` or ``diagnosis``."""
+    """``check``, ``scenario``, ``fault``, ``diagnosis``, ``source`` or ``word``."""
     name: str
     title: str
     parts: tuple[tuple[str, str], ...]
@@ -43,14 +44,17 @@ class Article:
 
 
 def find(name: str) -> list[Article]:
-    """Everything that has this name: a scenario may be called like its fault.
+    """Everything that has this name: a scenario may be called like its fault, and a word may have other forms.
 
     Raises:
         UserError: nothing has; names the nearest.
     """
     found = [articles[name]() for articles in _ARTICLES.values() if name in articles]
+    other = _ALSO.get(name) or _ALSO.get(name.lower(), name.lower())
+    if not found and other in _ARTICLES["words"]:
+        found = [_ARTICLES["words"][other]()]
     if not found:
-        names = [known for articles in _ARTICLES.values() for known in articles]
+        names = [*(known for articles in _ARTICLES.values() for known in articles), *_ALSO]
         otherwise = listed("|".join(KINDS))
         raise UserError(f"nothing is called {name!r}{hint(name, names, otherwise)}")
     return found
@@ -179,6 +183,10 @@ def _diagnosis(entry: Entry) -> Article:
     return _article("diagnosis", entry.id, entry.cause, [("fix", entry.fix)])
 
 
+def _term(kind: str, term: glossary.Term) -> Article:
+    return _article(kind, term.name, term.meaning, [("also", ", ".join(term.also)), ("see", ", ".join(term.see))])
+
+
 def _article(kind: str, name: str, title: str, parts: list[tuple[str, str]]) -> Article:
     return Article(kind, name, title, tuple((label, text) for label, text in parts if text))
 
@@ -220,10 +228,13 @@ _ARTICLES: dict[str, dict[str, Callable[[], Article]]] = {
     "checks": {name: partial(_check, check) for name, check in checks.registry().items()},
     "scenarios": {name: partial(_scenario_of, name) for name in names()},
     "faults": {kind: partial(_fault, kind, cls) for kind, cls in faults.registry().items()},
+    "sources": {term.name: partial(_term, "source", term) for term in glossary.SOURCES},
+    "words": {term.name: partial(_term, "word", term) for term in glossary.WORDS},
     "diagnoses": {entry.id: partial(_diagnosis, entry) for entry in DIAGNOSES},
 }
-KINDS = tuple(_ARTICLES)
+KINDS = ("checks", "scenarios", "faults", "diagnoses", "sources", "words")
 """What can be listed."""
+_ALSO = {other: term.name for term in glossary.WORDS for other in term.also}
 
 OVERVIEW = """\
 badbatch feeds a data loader damaged data and misbehaving storage, records what really happened, and says which promises

@@ -18,7 +18,7 @@ from ...harness.corpus.damage import disk_faults
 from ...harness.errors import UserError
 from ...harness.faults import Fault, registry
 from .. import checks
-from . import explain, options
+from . import explain, glossary, options
 from .exit_codes import ExitCode
 
 BY_HAND = ("README.md",)
@@ -34,6 +34,7 @@ def pages() -> dict[str, str]:
         "docs/scenarios.md": _page("scenarios", "Scenarios", _SCENARIOS),
         "docs/diagnoses.md": _page("diagnoses", "Diagnoses", _DIAGNOSES),
         "docs/faults.md": _faults(),
+        "docs/glossary.md": _glossary(),
         "docs/options.md": options.documentation(),
     }
 
@@ -84,10 +85,21 @@ _DIAGNOSES = """\
 Where the pattern of a failing history has a likely cause, the report names it after *likely*. Where none fits it says
 nothing."""
 
+_GLOSSARY = """\
+The words of the reports, and the sources. `badbatch explain WORD` prints the same."""
+
 
 def _page(kind: str, title: str, lead: str) -> str:
     names = explain.names_of(kind)
     return f"# {title}\n\n{lead}\n\n" + "\n".join(_article(article) for article in _articles(kind, names))
+
+
+def _glossary() -> str:
+    """Two tables: words with all their forms, and sources."""
+    words = [(", ".join((f"**{term.name}**", *term.also)), _markdown(term.meaning)) for term in glossary.WORDS]
+    sources = [(f"`{term.name}`", _markdown(term.meaning)) for term in glossary.SOURCES]
+    parts = ["# Glossary", "", _GLOSSARY, "", "## Words", "", table(("word", "meaning"), words)]
+    return "\n".join([*parts, "## Sources", "", table(("source", "what it is"), sources)])
 
 
 def _articles(kind: str, names: Iterable[str]) -> Iterator[explain.Article]:

@@ -45,6 +45,8 @@ class Artifacts:
             kept = Path(self._directory) / name
             if here:
                 _copy_trial(folder, kept)
+                if not self._all:
+                    _keep_out_of_git(kept.parent)
         shutil.rmtree(folder, ignore_errors=True)
         return kept
 
@@ -59,6 +61,13 @@ def _copy_trial(folder: Path, target: Path) -> None:
         raise UserError(f"{target} is in the way and holds no trial: remove it, or keep trials elsewhere")
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns("tmp", "rendezvous", "attempts-*"))
+
+
+def _keep_out_of_git(home: Path) -> None:
+    """A folder that badbatch made by itself is no part of the user's repository."""
+    ignore = home / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("# Made by badbatch: the folders of failing trials.\n*\n", encoding="utf-8")
 
 
 def slug(name: str) -> str:

@@ -57,6 +57,28 @@ def _overview(width: int) -> Iterator[Text]:
     yield Text("badbatch explain NAME says more of any of them.")
 
 
+_WHAT = {
+    "checks": "promises that a loader is held to",
+    "scenarios": "faults, where they strike, and settings of the job",
+    "faults": "what can go wrong when a sample is read or stored",
+    "diagnoses": "likely causes of failures",
+    "sources": "what a loader is offered",
+    "words": "words of the reports",
+}
+
+
+def kinds(colour: bool) -> str:
+    """One line for each kind of names: how many there are, and what they are."""
+    return to_string(_kinds(), colour)
+
+
+def _kinds() -> Iterator[Text]:
+    for kind in explain.KINDS:
+        yield Text.assemble((f"{kind:11}", "bold"), f"{len(explain.names_of(kind)):4}  {_WHAT[kind]}")
+    yield Text("")
+    yield Text("badbatch list KIND lists the names of a kind, and badbatch explain NAME says more of any of them.")
+
+
 def listing(kind: str, width: int | None, colour: bool) -> str:
     """One line for each name of a kind: the name, blanks, its title; cut at the width, where one is given."""
     return to_string(_listing(kind, width), colour)

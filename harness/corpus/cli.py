@@ -45,9 +45,12 @@ def _door(command: Callable[..., int | None]) -> Callable[..., None]:
     return run
 
 
-@click.group()
-def corpus() -> None:
-    """Corpora on disk: data gone bad, with the truth about every sample."""
+@click.group(invoke_without_command=True)
+@click.pass_context
+def corpus(context: click.Context) -> None:
+    """Corpora on disk: damaged data, and a manifest that says of every sample whether it is good."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @corpus.command()
