@@ -13,6 +13,9 @@ from badbatch.conformance.commands import pages
 from badbatch.harness.errors import UserError
 
 ROOT = Path(__file__).parents[1]
+MODULES_OF_THE_MAP = sorted(
+    path.parent.relative_to(ROOT).as_posix() for package in ("harness", "conformance") for path in (ROOT / package).glob("*/__init__.py")
+)
 WRITTEN = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
@@ -41,6 +44,23 @@ def test_wrong_marks_are_refused(text: str, message: str) -> None:
     """A mark that names no table, or is not closed, is told with its page."""
     with pytest.raises(UserError, match=rf"^page\.md.*{message}"):
         pages.filled(text, "page.md")
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_paths_that_pages_name_are_there(page: Path) -> None:
+    """A path of the repository that a page names exists; ``<name>`` in it stands for any name."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    named = re.findall(r"`((?:harness|conformance|fixtures|tests|docs|benchmarks|\.ci)/[\w./<>*-]*)`", text)
+    assert [path for path in named if not list(ROOT.glob(re.sub(r"<\w+>", "*", path)))] == []
+
+
+@pytest.mark.parametrize("name", MODULES_OF_THE_MAP)
+def test_the_map_names_every_folder(name: str) -> None:
+    """Each folder of the two packages has its row in the map of ARCHITECTURE.md, and what a row names beside it is in it."""
+    rows = [row for row in (ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines() if row.startswith(f"| `{name}/` |")]
+    assert len(rows) == 1
+    for file in re.findall(r"`(\w+\.py)`", rows[0]):
+        assert (ROOT / name / file).is_file(), file
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
