@@ -17,6 +17,7 @@ for _needed in ("PIL", "faker", "pyarrow"):
 
 import trials
 from badbatch.conformance import scenarios
+from badbatch.conformance.commands import cli
 from badbatch.conformance.commands.exit_codes import ExitCode
 from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.preparations import Preparations
@@ -25,6 +26,7 @@ from badbatch.conformance.engine.suite import Suite
 from badbatch.conformance.judging.expectation import expect
 from badbatch.conformance.judging.ledger import Fate
 from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.report import terminal
 from badbatch.conformance.scenarios import disk as disk_scenarios
 from badbatch.harness.corpus.base import KINDS, State
 from badbatch.harness.corpus.damage import disk_faults
@@ -33,7 +35,9 @@ from badbatch.harness.corpus.damage.lines.cut_line import CutLine
 from badbatch.harness.corpus.damage.paths.hanging_pipe import HangingPipe
 from badbatch.harness.corpus.damage.paths.missing_file import MissingFile
 from badbatch.harness.corpus.facts import recipe_of
+from badbatch.harness.corpus.manifest import read_samples
 from badbatch.harness.corpus.stored import Stored
+from badbatch.harness.corpus.verify import verify
 from badbatch.harness.errors import UserError
 from badbatch.harness.sources.base import find as find_source
 from badbatch.harness.sources.truth import Owed
@@ -400,7 +404,9 @@ def test_a_selection_that_leaves_nothing_is_refused() -> None:
         suite.start()
 
 
-def test_a_failing_trial_is_judged_and_replayed_without_its_corpus(tmp_path: Path) -> None:
+def test_a_failing_trial_is_judged_and_replayed_without_its_corpus(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The folder of a failing trial says all: it is judged again as it was, and run again on a corpus made anew."""
     liar = "fixtures.loaders.liars_disk:rest_of_file_lost"
     options = Options(workers=(0,), ranks=(1,), scenarios=("one-bad",), keep=tmp_path)
@@ -418,6 +424,23 @@ def test_a_failing_trial_is_judged_and_replayed_without_its_corpus(tmp_path: Pat
         assert blamed[0].diagnosis is not None
         assert blamed[0].diagnosis.id == "file-left-at-first-error"
         assert len(history.of(Kind.GOT))
+    corpus = tmp_path / "corpus"
+    assert cli._run(["replay", str(folder), "--keep-corpus", str(corpus)]) == 1
+    assert f"corpus kept: badbatch corpus show {corpus}" in capsys.readouterr().out
+    assert [str(change) for change in verify(str(corpus))] == []
+    record = next(record for record in read_samples(str(corpus)) if record.id == 7)
+    assert record.state.value == "damaged" and record.path == blamed[0].files[0][1] and (corpus / record.path).is_file()
+    assert "add --keep-corpus DIR" in terminal.render(report)
+    assert cli._run(["replay", str(folder), "--keep-corpus", str(corpus)]) == 2
+    assert "is not empty: give a new folder for the corpus" in capsys.readouterr().err
+
+
+def test_a_trial_in_memory_has_no_corpus_to_keep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """replay --keep-corpus of a trial without a corpus is refused in one line."""
+    trial = tmp_path / "trial.json"
+    history_of("0-3 end").spec.write(trial)
+    assert cli._run(["replay", str(trial), "--keep-corpus", str(tmp_path / "corpus")]) == 2
+    assert "reads no corpus" in capsys.readouterr().err
 
 
 def test_two_trials_with_slow_pipes_do_not_rob_each_other(tmp_path: Path) -> None:

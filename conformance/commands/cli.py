@@ -232,17 +232,29 @@ def compare(
 @badbatch.command()
 @click.argument("trial", metavar="TRIAL.json|FOLDER", type=click.Path(path_type=Path))
 @click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep the new record in this folder.")
+@click.option(
+    "--keep-corpus",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Make the corpus of the trial in this folder, and keep it to be looked at.",
+)
 @click.option("--isolation", metavar=BY_NAME["isolation"].metavar, help=BY_NAME["isolation"].full_help)
 @click.option("--json", metavar="FILE", help=BY_NAME["json"].help)
 @_quiet
-def replay(trial: Path, keep: Path | None, isolation: str | None, json: str | None, quiet: bool) -> ExitCode:
+def replay(
+    trial: Path, keep: Path | None, keep_corpus: Path | None, isolation: str | None, json: str | None, quiet: bool
+) -> ExitCode:
     """Run exactly a stored trial again, and judge it."""
     how = BY_NAME["isolation"].value(isolation, "--isolation")
     targets = _targets(json=json)
     from ..engine import single
 
-    report, history = single.replay(trial, keep, how)
-    return _print_trial(report, history, quiet, targets)
+    report, history = single.replay(trial, keep, how, keep_corpus)
+    code = _print_trial(report, history, quiet, targets)
+    if keep_corpus is not None and not quiet:
+        where = shlex.quote(str(keep_corpus))
+        click.echo(f"corpus kept: badbatch corpus show {where} lists its faults", err=Path("-") in targets.values())
+    return code
 
 
 @badbatch.command()

@@ -50,25 +50,33 @@ def judge_folder(folder: Path) -> tuple[Report, History]:
 
 
 def replay(
-    path: Path, keep: Path | None = None, isolation: Literal["auto", "fork", "spawn"] = "auto"
+    path: Path,
+    keep: Path | None = None,
+    isolation: Literal["auto", "fork", "spawn"] = "auto",
+    keep_corpus: Path | None = None,
 ) -> tuple[Report, History]:
     """Run exactly a stored trial again, and judge it.
 
     Args:
         keep: the folder for the new record; None: it is removed.
+        keep_corpus: the folder in which the corpus of the trial is made, and stays; None: it is removed.
 
     Raises:
-        UserError: no trial, or its loader cannot be imported.
+        UserError: no trial, a folder that is not empty, a trial without a corpus, or a loader that cannot be imported.
     """
     spec = TrialSpec.read(trial_file(path))
     if not Path(spec.directory).is_dir():  # recorded on another machine, or in a folder that has moved
         spec = dataclasses.replace(spec, directory=str(Path.cwd()))
-    if keep is not None and keep.exists() and any(keep.iterdir() if keep.is_dir() else [keep]):
-        raise UserError(f"{keep} is not empty: give a new folder for the record")
+    for target, what in ((keep, "record"), (keep_corpus, "corpus")):
+        if target is not None and target.exists() and any(target.iterdir() if target.is_dir() else [target]):
+            raise UserError(f"{target} is not empty: give a new folder for the {what}")
+    source = find_source(spec.source)
+    if keep_corpus is not None:
+        spec = source.make_again(spec, keep_corpus)
     with tempfile.TemporaryDirectory(prefix="badbatch-") as scratch:
         folder = Path(scratch) / "trial" if keep is None else keep
         with Supervisor(spec.loader, spec.directory, isolation) as supervisor:
-            history = supervisor.run(find_source(spec.source).restore(spec, Path(scratch)), folder)
+            history = supervisor.run(source.restore(spec, Path(scratch)), folder)
             return report_on(history, supervisor.versions, supervisor.isolation, kept=keep is not None), history
 
 

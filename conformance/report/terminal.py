@@ -98,6 +98,8 @@ def _failure(group: Broken, width: int) -> Iterator[Text]:
         yield from field("sometimes", "; ".join(group.sometimes), width)
     if verdict.replay:
         yield from field("again", verdict.replay, len(verdict.replay) + width)  # a command is copied: it stays one line
+        if verdict.files:
+            yield from field("", "add --keep-corpus DIR to have the files of this trial in DIR, to look at them", width)
 
 
 def _samples(verdict: Verdict, width: int) -> Iterator[Text]:

@@ -86,6 +86,14 @@ class Source(Protocol):
         """
         ...
 
+    def make_again(self, spec: TrialSpec, root: Path) -> TrialSpec:
+        """A stored trial with what it reads made again at ``root``, so that the user can look at it.
+
+        Raises:
+            UserError: it reads nothing that is stored, or that cannot be made again as it was.
+        """
+        ...
+
     def lend(self, spec: TrialSpec, folder: Path) -> tuple[TrialSpec, ExitStack]:
         """The trial with what it alone may read, in its own folder, until the stack is closed."""
         ...

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..contract.job import Contract
+from ..errors import UserError
 from ..trial.spec import TrialSpec
 from .base import Offer, Prepared, Question
 from .truth import Truth, Walk
@@ -52,6 +53,10 @@ class InMemory:
     def restore(self, spec: TrialSpec, folder: Path) -> TrialSpec:
         """There is nothing that could be gone."""
         return spec
+
+    def make_again(self, spec: TrialSpec, root: Path) -> TrialSpec:
+        """There is nothing to look at."""
+        raise UserError(f"{spec.id} reads no corpus: its samples are made in memory, so leave --keep-corpus out")
 
     def lend(self, spec: TrialSpec, folder: Path) -> tuple[TrialSpec, ExitStack]:
         """Every process has a data set of its own."""

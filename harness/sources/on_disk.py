@@ -59,15 +59,18 @@ class OnDisk:
         return Prepared(recipe.samples, plan, str(root.resolve()), stored)
 
     def restore(self, spec: TrialSpec, folder: Path) -> TrialSpec:
-        """Make the corpus again where it is gone; other versions of the libraries may shape or judge it in another way."""
+        """Make the corpus again where it is gone."""
+        if spec.root is not None and Path(spec.root).is_dir():
+            return spec
+        return self.make_again(spec, folder / "corpus")
+
+    def make_again(self, spec: TrialSpec, root: Path) -> TrialSpec:
+        """Make the corpus again; other versions of the libraries may shape or judge it in another way."""
         from ..corpus.facts import facts, recipe_of
         from ..corpus.make import make
 
-        if spec.root is not None and Path(spec.root).is_dir():
-            return spec
         if spec.stored is None:
-            raise UserError(f"the trial reads the corpus {spec.root}, which is not there")
-        root = folder / "corpus"
+            raise UserError(f"the trial reads the corpus {spec.root}, and does not know how it was made")
         make(str(root), recipe_of(spec.stored), jobs=1)
         stored, plan = facts(str(root))
         if (stored, plan) != (spec.stored, spec.plan):
