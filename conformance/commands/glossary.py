@@ -104,7 +104,8 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "files",
-        "In a failure: the files of the samples, in the corpus of the trial. badbatch replay FOLDER --keep-corpus DIR makes that corpus again.",
+        "In a failure: the files of the samples, in the corpus of the trial. badbatch replay FOLDER --keep-corpus DIR makes that "
+        "corpus again.",
     ),
     Term(
         "flaky",
