@@ -6,8 +6,10 @@ import dataclasses
 from pathlib import Path
 
 from badbatch.conformance.diagnoses.diagnosis import Diagnosis
+from badbatch.conformance.judging.observed import Observed
 from badbatch.conformance.judging.verdict import Mark, Verdict
-from badbatch.conformance.report.model import Report, TrialResult
+from badbatch.conformance.report.model import Report
+from badbatch.conformance.report.result import TrialResult
 from badbatch.conformance.report.run import Run
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.plan import FaultPlan
@@ -15,6 +17,8 @@ from badbatch.harness.trial.spec import Topology, TrialSpec
 
 LOADER = "mypkg.data:make"
 ALONE, WORKERS, RANKS = Topology(0, 1), Topology(2, 1), Topology(2, 2)
+NOTHING = Observed()
+GOES_ON = Observed("error", struck=1, errors=1, after="goes on", surfaced_s=0.01)
 LEFT = Diagnosis("worker-left-at-first-error", "worker 0 left its loop at its first error")
 HOSTILE = "it says only: <script>alert('x')</script> \x1b[31mred\x07\nand a second line, with \udcff in it"
 
@@ -24,13 +28,18 @@ def verdict(check: str, mark: Mark, scenario: str, topology: Topology, source: s
 
 
 def trial(
-    verdicts: list[Verdict], delivered: int, ended: str = "ended", raised: int = 0, skipped: int = 0
+    verdicts: list[Verdict],
+    delivered: int,
+    ended: str = "ended",
+    raised: int = 0,
+    skipped: int = 0,
+    observed: Observed = NOTHING,
 ) -> TrialResult:
     first = verdicts[0]
     spec = TrialSpec(LOADER, "", first.scenario, first.source, first.topology, FaultPlan())
     expected = 40 if first.scenario == "clean" else 39
     folder = Path(".badbatch/kept") if any(v.mark is Mark.FAIL for v in verdicts) else None
-    return TrialResult(spec, tuple(verdicts), 0.25, ended, delivered, raised, skipped, expected, folder)
+    return TrialResult(spec, tuple(verdicts), 0.25, ended, delivered, raised, skipped, expected, folder, observed)
 
 
 def lost(scenario: str, topology: Topology, share: str, **more: object) -> Verdict:
@@ -62,7 +71,7 @@ def trials() -> list[TrialResult]:
                 verdict("exact-skip-count", Mark.NA, "clean", topology, source, reason=skips),
             ]
             found.append(trial(clean, 40))
-    found.append(trial([verdict("no-lost-batches", Mark.PASS, "one-bad", ALONE)], 36, raised=1))
+    found.append(trial([verdict("no-lost-batches", Mark.PASS, "one-bad", ALONE)], 36, raised=1, observed=GOES_ON))
     for topology in (WORKERS, RANKS):
         consequence = verdict(
             "full-batches",
@@ -73,7 +82,8 @@ def trials() -> list[TrialResult]:
             happened="1 batch before the last was short",
             cause="no-lost-batches",
         )
-        found.append(trial([lost("one-bad", topology, "all in worker 0's share"), consequence], 24, raised=1))
+        broken = [lost("one-bad", topology, "all in worker 0's share"), consequence]
+        found.append(trial(broken, 24, raised=1, observed=GOES_ON))
     found.append(trial([lost("first-bad", WORKERS, "all in worker 0's share")], 24, raised=1))
     found.append(trial([lost("last-bad", WORKERS, "", flaky=(1, 3))], 24, raised=1))
     for topology in (ALONE, WORKERS):
@@ -122,6 +132,7 @@ def trials() -> list[TrialResult]:
             ],
             4,
             "stalled",
+            observed=Observed("stall", struck=1),
         )
     )
     found.append(trial([verdict("content-intact", Mark.INCONCLUSIVE, "transient", WORKERS, reason=never)], 40))

@@ -106,10 +106,10 @@ def test_json_has_the_fields_of_schema_1() -> None:
 def test_json_without_our_additions_is_read() -> None:
     """A report with the fields of schema 1 alone can be read and printed."""
     data = small_report().to_json()
-    for name in ("contracts", "isolation", "stale_known", "notes", "run"):
+    for name in ("contracts", "isolation", "stale_known", "notes", "run", "card"):
         del data[name]
     for entry in data["trials"]:
-        for name in ("source", "expected", "folder"):
+        for name in ("source", "expected", "folder", "observed"):
             del entry[name]
     for entry in data["verdicts"]:
         for name in ("source", "witnesses", "share", "cause", "flaky", "unsteady"):
@@ -174,7 +174,9 @@ def test_every_field_is_documented() -> None:
     """Each field of the JSON report stands in its documentation."""
     page = (HERE.parent / "docs" / "report-schema.md").read_text(encoding="utf-8")
     data = report().to_json()
-    names = {*data, *data["run"], *data["contract"], *data["trials"][0], *data["verdicts"][0], *data["summary"]}
+    trial = data["trials"][0]
+    parts = (data["run"], data["card"][0], data["contract"], trial, trial["observed"], data["verdicts"][0], data["summary"])
+    names = {*data, *(name for part in parts for name in part)}
     assert {name for name in names if f"`{name}`" not in page} == set()
 
 

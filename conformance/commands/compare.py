@@ -15,8 +15,9 @@ from ..engine.suite import Suite
 from ..judging.verdict import Mark
 from ..report import jsonfile
 from ..report.digest import SIGNS, kind_of, worst
-from ..report.model import Report, TrialResult
+from ..report.model import Report
 from ..report.places import Column
+from ..report.result import TrialResult
 from .exit_codes import ExitCode
 from .options import Options
 

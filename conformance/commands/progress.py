@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from ..judging.verdict import Mark
-from ..report.model import TrialResult
 from ..report.printable import printable
+from ..report.result import TrialResult
 
 
 class Progress:

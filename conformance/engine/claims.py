@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...harness.trial.spec import TrialSpec
 from ..judging.verdict import Verdict
-from ..report.model import TrialResult
+from ..report.result import TrialResult
 from .artifacts import slug
 
 _ELSEWHERE_S = 120.0  # how long another process may take over a claimed trial, beyond the deadlines of its runs

@@ -19,8 +19,10 @@ from ...harness.trial.spec import TrialSpec
 from ..judging.accounting import account
 from ..judging.expectation import expect
 from ..judging.ledger import Stop
+from ..judging.observed import observe
 from ..judging.verdict import Verdict, judge
-from ..report.model import Report, TrialResult
+from ..report.model import Report
+from ..report.result import TrialResult
 from ..report.run import Run
 
 
@@ -102,7 +104,8 @@ def report_on(history: History, versions: dict[str, str], isolation: str, *, kep
 def trial_result(history: History, verdicts: Sequence[Verdict], folder: Path | None) -> TrialResult:
     """What arrived of what should in the first epoch, and how the trial ended."""
     expected = expect(history.spec)
-    epoch = account(history, expected).first
+    ledger = account(history, expected)
+    epoch = ledger.first
     return TrialResult(
         spec=history.spec,
         verdicts=tuple(verdicts),
@@ -113,6 +116,7 @@ def trial_result(history: History, verdicts: Sequence[Verdict], folder: Path | N
         skipped=epoch.reported_total or 0,
         arrivals_expected=int(np.count_nonzero(expected.good)) - expected.drop_budget,
         folder=folder,
+        observed=observe(history, ledger, expected),
     )
 
 

@@ -21,7 +21,8 @@ from ..commands.options import Options
 from ..judging import probe
 from ..judging.doubts import not_struck
 from ..judging.verdict import Mark, Verdict, judge
-from ..report.model import Report, TrialResult
+from ..report.model import Report
+from ..report.result import TrialResult
 from ..report.run import Run
 from .artifacts import Artifacts
 from .claims import Claims

@@ -18,7 +18,7 @@ from ..judging.doubts import disturbance
 from ..judging.expectation import expect
 from ..judging.ledger import Fate, Stop
 from ..judging.verdict import Mark, Verdict
-from ..report.model import TrialResult
+from ..report.result import TrialResult
 from ..scenarios.base import Scenario
 
 

@@ -10,7 +10,7 @@ import pytest
 from ...harness.trial.spec import TrialSpec
 from ..engine.suite import Suite
 from ..judging.verdict import Mark, Verdict
-from ..report.model import TrialResult
+from ..report.result import TrialResult
 from ..report.terminal import render_failure
 
 

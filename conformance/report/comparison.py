@@ -11,6 +11,7 @@ from ...harness.contract.source_names import DEFAULT
 from ..commands.compare import Comparison
 from .digest import SIGNS
 from .html import page
+from .model import Report
 from .places import Column
 from .printable import printable
 from .terminal import STYLES, WIDTH, heading, legend, to_string
@@ -26,8 +27,10 @@ def render(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> st
 
 def _text(found: Comparison, width: int) -> Iterator[Text]:
     short = _short_names(found.names)
-    for name, letter in zip(found.names, short, strict=True):
+    for report, name, letter in zip(found.reports, found.names, short, strict=True):
         yield Text.assemble("  ", (letter, "bold"), f" = {printable(name)}")
+        for cost in costs(report):
+            yield from _paragraph(printable(cost), width, "    ")
     yield from _warning(found, width)
     label = max(len(name) for name in ("sharded_stream", *found.scenarios)) + 2
     for block in _blocks(found, short, width - label - 2):
@@ -50,9 +53,14 @@ def _warning(found: Comparison, width: int) -> Iterator[Text]:
             yield from _paragraph(printable(difference), width)
 
 
-def _paragraph(text: str, width: int) -> Iterator[Text]:
-    for line in textwrap.wrap(text, width - 2):
-        yield Text(f"  {line}", "dim")
+def costs(report: Report) -> list[str]:
+    """What one bad sample costs with this loader, a line for each way in which it went."""
+    return [f"one bad sample: {fact}" for fact in report.card if fact.topic == "bad sample"]
+
+
+def _paragraph(text: str, width: int, indent: str = "  ") -> Iterator[Text]:
+    for line in textwrap.wrap(text, width - len(indent)):
+        yield Text(f"{indent}{line}", "dim")
 
 
 def _short_names(names: Sequence[str]) -> list[str]:
@@ -145,6 +153,9 @@ def markdown(found: Comparison) -> str:
     lines = ["# Comparison of data loaders", ""]
     if found.differences:
         lines += [DIFFERENT, "", *(f"- {_escaped(difference)}" for difference in found.differences), ""]
+    for report, name in zip(found.reports, found.names, strict=True):
+        lines += [f"- {_escaped(name)}: {_escaped(cost)}" for cost in costs(report)]
+    lines += [""] * (lines[-1] != "")
     lines += ["| " + " | ".join(["scenario", *(_escaped(t) for t in _titles(found))]) + " |"]
     lines += ["| --- |" + " --- |" * len(_titles(found))]
     for scenario in found.scenarios:
@@ -187,4 +198,4 @@ def html(found: Comparison) -> str:
         columns = [column for column in found.columns if column.source == source]
         scenarios = [name for name in found.scenarios if any((i, name, c) in found.cells for i in range(len(found.names)) for c in columns)]
         sources.append((source, columns, scenarios))
-    return page("compare.html.j2", found=found, sources=sources, letters=_short_names(found.names), DIFFERENT=DIFFERENT)
+    return page("compare.html.j2", found=found, sources=sources, letters=_short_names(found.names), DIFFERENT=DIFFERENT, costs=costs)

@@ -4,93 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from ...harness.contract.job import Contract
 from ...harness.errors import UserError
-from ...harness.plan import FaultPlan
-from ...harness.trial.spec import Topology, TrialSpec
+from ...harness.trial.spec import Topology
 from ..commands.exit_codes import ExitCode
 from ..judging.verdict import Mark, Verdict
+from .card import Fact, card
 from .headline import conclusion, first_failures, short, totals
 from .printable import printable
+from .result import TrialResult
 from .run import Run
 
 SCHEMA = 1
 """Version of the JSON report. Fields may be added under the same number; none changes its meaning or goes away."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TrialResult:
-    """One trial with its verdicts, and what arrived of what should."""
-
-    spec: TrialSpec
-    verdicts: tuple[Verdict, ...]
-    seconds: float
-    ended: str
-    """``ended``, ``gave up`` (the consumer), ``never began``, ``not run``, ``stalled``, ``out of time``, ``exit code 1``, …"""
-    delivered: int
-    """Samples that arrived in the first epoch, over all ranks, each counted once."""
-    raised: int
-    """Errors that reached the consumers."""
-    skipped: int
-    """Skips that the loader reported for the first epoch."""
-    arrivals_expected: int
-    """Good samples that must arrive in the first epoch."""
-    folder: Path | None = None
-    """Where the trial's record is kept; None: it is not."""
-
-    @property
-    def place(self) -> tuple[str, str, Topology]:
-        """(scenario, source, topology): what verdicts and trials are joined by."""
-        return self.spec.scenario, self.spec.source, self.spec.topology
-
-    @property
-    def missing(self) -> int:
-        """Good samples that must arrive in the first epoch, and did not."""
-        return max(0, self.arrivals_expected - self.delivered)
-
-    def to_json(self) -> dict[str, Any]:
-        """The trial's entry in the JSON report; its verdicts stand in a list of their own."""
-        return {
-            "id": self.spec.id,
-            "scenario": self.spec.scenario,
-            "source": self.spec.source,
-            "topology": self.spec.topology.to_json(),
-            "seconds": round(self.seconds, 3),
-            "ended": self.ended,
-            "delivered": self.delivered,
-            "expected": self.arrivals_expected,
-            "raised": self.raised,
-            "skipped": self.skipped,
-            "folder": None if self.folder is None else str(self.folder),
-        }
-
-    @classmethod
-    def from_json(cls, loader: str, data: Mapping[str, Any], verdicts: Iterable[Verdict] = ()) -> TrialResult:
-        """From an entry of a JSON report. The entry names the question only: the spec comes without its plan."""
-        spec = TrialSpec(
-            loader=loader,
-            directory="",
-            scenario=data["scenario"],
-            source=data.get("source", "map"),
-            topology=Topology(**data["topology"]),
-            plan=FaultPlan(),
-        )
-        folder = data.get("folder")
-        return cls(
-            spec=spec,
-            verdicts=tuple(verdicts),
-            seconds=float(data["seconds"]),
-            ended=data["ended"],
-            delivered=data["delivered"],
-            raised=data["raised"],
-            skipped=data["skipped"],
-            arrivals_expected=data.get("expected", data["delivered"]),
-            folder=None if folder is None else Path(folder),
-        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -145,6 +74,11 @@ class Report:
         """``10 failed, 2 inconclusive, 7 passed``."""
         return totals(self.summary)
 
+    @functools.cached_property
+    def card(self) -> tuple[Fact, ...]:
+        """What was observed of the loader, before anything is judged."""
+        return card(self.trials)
+
     def __str__(self) -> str:
         """What the run came to and its first failures, in a few lines; the whole is printed by ``badbatch run``."""
         head = f"{printable(self.loader)}: {self.conclusion}: {self.totals}"
@@ -165,6 +99,7 @@ class Report:
             "versions": dict(self.versions),
             "seed": self.seed,
             "isolation": self.isolation,
+            "card": [fact.to_json() for fact in self.card],
             "trials": [trial.to_json() for trial in self.trials],
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
             "summary": {**self.summary, "unsteady": self.summary["flaky"]},  # the first name of "flaky" in schema 1

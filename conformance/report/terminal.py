@@ -205,6 +205,10 @@ def about(found: Digest, width: int) -> Iterator[Text]:
             yield from field("contract", f"nothing declared, nothing inferred   ({', '.join(promises.sources)})", width)
     for note in report.notes:
         yield from field("note", note, width)
+    if report.card:
+        yield from heading("Observed")
+        for fact in report.card:
+            yield from field(fact.topic, str(fact), width)
 
 
 def _matrix(found: Digest, width: int) -> Iterator[Text]:

@@ -10,8 +10,9 @@ from ...harness.sources.base import truth
 from ...harness.trial.history import History
 from ..checks.base import count, spans
 from .digest import SIGNS, digest, kind_of
-from .model import Report, TrialResult
+from .model import Report
 from .printable import printable
+from .result import TrialResult
 from .terminal import STYLES, WIDTH, about, field, findings, heading, to_string
 
 _LINES_PRINTED = 8

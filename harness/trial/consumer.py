@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..contract.calling import Built
 from ..errors import LoaderError, one_line
@@ -210,10 +210,11 @@ class Consumer:
         if isinstance(reported, LoaderError):
             self._record(Kind.UNREADABLE, self._step, aux=self._record.error(str(reported)), epoch=self._epoch)
             return
-        count, ids = reported
-        self._record(Kind.REPORTED, -1, aux=count, flags=1, epoch=self._epoch)
-        if ids:
-            self._record.many(Kind.REPORTED, ids, 1, 0, self._epoch)
+        self._record(Kind.REPORTED, -1, aux=reported.total, flags=1, epoch=self._epoch)
+        if reported.ids:
+            self._record.many(Kind.REPORTED, reported.ids, 1, 0, self._epoch)
+        for reason, count in reported.reasons:
+            self._record(Kind.REASON, count, aux=self._record.error(reason), epoch=self._epoch)
 
 
 def _length_of(loader: Any) -> int | None:
@@ -229,7 +230,17 @@ def _close(loader: Any) -> None:
         close()
 
 
-def _skipped(loader: Any) -> tuple[int, list[int]] | LoaderError | None:
+class Skipped(NamedTuple):
+    """What a loader reports as skipped."""
+
+    total: int
+    ids: list[int]
+    """Those that it names."""
+    reasons: list[tuple[str, int]]
+    """Each reason with the number of its skips, where it gives reasons."""
+
+
+def _skipped(loader: Any) -> Skipped | LoaderError | None:
     """What the loader reports; an error where it makes no sense; None where there is no such attribute."""
     if not hasattr(loader, "skipped"):
         return None
@@ -240,22 +251,24 @@ def _skipped(loader: Any) -> tuple[int, list[int]] | LoaderError | None:
         return error
 
 
-def read_skipped(value: Any) -> tuple[int, list[int]]:
-    """Count and ids of a loader's ``skipped``: a count, a list of ids, or a mapping from reason to either.
+def read_skipped(value: Any) -> Skipped:
+    """Count, ids and reasons of a loader's ``skipped``: a count, a list of ids, or a mapping from reason to either.
 
     Raises:
         LoaderError: something else.
     """
     if isinstance(value, Mapping):
-        parts = [read_skipped(part) for part in value.values()]
-        return sum(count for count, _ in parts), [sample for _, ids in parts for sample in ids]
+        parts = {reason: read_skipped(part) for reason, part in value.items()}
+        ids = [sample for part in parts.values() for sample in part.ids]
+        reasons = [("" if reason is None else str(reason), part.total) for reason, part in parts.items() if part.total]
+        return Skipped(sum(part.total for part in parts.values()), ids, reasons)
     try:
         if isinstance(value, (bool, str, bytes)):
             raise TypeError
         if hasattr(value, "__iter__") and getattr(value, "shape", None) != ():
             ids = [int(sample) for sample in value]
-            return len(ids), ids
-        return int(value), []
+            return Skipped(len(ids), ids, [])
+        return Skipped(int(value), [], [])
     except (TypeError, ValueError, OverflowError):
         raise LoaderError(
             f"loader.skipped is {repr(value)[:200]}: must be a count, a list of ids, or a mapping of either"

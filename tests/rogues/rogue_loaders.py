@@ -298,6 +298,29 @@ def awkward(job: Job) -> Awkward:
     return Awkward(job)
 
 
+class Reasoned(Misbehaving):
+    """Leaves out what cannot be read, gives the error once and an empty reason once, and reports a mapping from reasons."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, lambda: None)
+        self.skipped = {"too short": [1, 2], None: 1}
+
+    def __iter__(self) -> Iterator[Any]:
+        dataset: Any = self._job.dataset
+        told = False
+        for sample in range(self._job.samples):
+            try:
+                yield default_collate([dataset[sample]])
+            except OSError as error:
+                self._job.on_skip(sample, "" if told else error)
+                told = True
+
+
+@loader(on_damage="skip")
+def reasoned(job: Job) -> Reasoned:
+    return Reasoned(job)
+
+
 class Babbling(Misbehaving):
     skipped = ("one", "two")
 

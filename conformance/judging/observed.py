@@ -1,0 +1,124 @@
+"""What a trial shows of a loader, before anyone judges it: what happened after a fault, how soon, and what was said of skips."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...harness.trial.event_log import Kind, Where
+from ...harness.trial.history import History
+from .expectation import Expectation
+from .ledger import Fate, Ledger
+
+_MOST_REASONS = 8
+_LETTERS = 200  # of a reason
+_REACHES = (Where.NEXT, Where.ITER, Where.OUTSIDE, Where.FACTORY)
+
+AFTER = ("waits", "repeats", "ends", "goes on")
+"""What the loader does after the first error, the worst first: it never returns; it gives the same error again and again;
+it gives no further batch; further batches come."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Observed:
+    """Facts on one trial. The default: nothing was observed, as in reports of badbatch 0.1.0."""
+
+    effect: str = ""
+    """What the plan's faults do to a read: a value of :class:`~badbatch.harness.faults.Effect`; empty: there is no fault, or
+    there are several effects."""
+    struck: int = 0
+    """Samples whose fault took hold."""
+    errors: int = 0
+    """Errors that reached the consumers, over all epochs."""
+    after: str = ""
+    """One of :data:`AFTER`; empty: no error came."""
+    surfaced_s: float | None = None
+    """Seconds from the first fault to the first error or reported skip on its rank; None: neither came, or no fault was seen."""
+    silent: int = 0
+    """Damaged samples of the first epoch that did not arrive, and that no error and no report accounts for."""
+    reasons: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """From the reasons that the loader gave for skips to how often it gave them; the most frequent first."""
+    without_reason: int = 0
+    """Skips for which it gave an empty reason."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name."""
+        return {**dataclasses.asdict(self), "reasons": dict(self.reasons)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Observed:
+        """The inverse of :meth:`to_json`; fields that this version does not know are passed over."""
+        return cls(**{field.name: data[field.name] for field in dataclasses.fields(cls) if field.name in data}) if data else cls()
+
+
+def observe(history: History, ledger: Ledger, expected: Expectation) -> Observed:
+    """The facts on a trial."""
+    effects = {fault.effect.value for fault in history.spec.plan.values()}
+    raised = history.of(Kind.RAISED)
+    raised = raised[np.isin(raised["flags"], _REACHES)]
+    reasons, empty = _reasons(history)
+    return Observed(
+        effect=effects.pop() if len(effects) == 1 else "",
+        struck=len(history.struck),
+        errors=len(raised),
+        after=_after(history, raised),
+        surfaced_s=_surfaced(history, raised),
+        silent=_silent(ledger, expected),
+        reasons=reasons,
+        without_reason=empty,
+    )
+
+
+def _after(history: History, raised: Any) -> str:
+    """The worst that happened after the first error of a rank, in the epoch of that error."""
+    found = []
+    for rank in sorted({int(rank) for rank in raised["rank"]}):
+        first = raised[raised["rank"] == rank][0]
+        later = history.of(Kind.GOT, Kind.RAISED, Kind.END, Kind.CAPPED, Kind.ASK, epoch=int(first["epoch"]), rank=rank)
+        later = later[later["time"] > first["time"]]
+        kinds = set(later["kind"].tolist())
+        if Kind.GOT in kinds:
+            found.append("goes on")
+        elif Kind.CAPPED in kinds:
+            found.append("repeats")
+        elif len(later) and later[-1]["kind"] == Kind.ASK and history.ended.cut is not None:
+            found.append("waits")
+        else:
+            found.append("ends")
+    return min(found, key=AFTER.index) if found else ""
+
+
+def _surfaced(history: History, raised: Any) -> float | None:
+    faults = history.of(Kind.FAULT)
+    skips = history.of(Kind.SKIPPED)
+    waits = []
+    for rank in sorted({int(rank) for rank in faults["rank"]}):
+        moment = int(faults[faults["rank"] == rank]["time"].min())
+        times = [*raised[raised["rank"] == rank]["time"].tolist(), *skips[skips["rank"] == rank]["time"].tolist()]
+        later = [time for time in times if time >= moment]
+        if later:
+            waits.append((min(later) - moment) / 1e9)
+    return round(max(waits), 3) if waits else None
+
+
+def _silent(ledger: Ledger, expected: Expectation) -> int:
+    epoch = ledger.first
+    return int(np.count_nonzero(expected.damaged & (epoch.fate == Fate.LOST))) if epoch.whole else 0
+
+
+def _reasons(history: History) -> tuple[dict[str, int], int]:
+    counted: collections.Counter[str] = collections.Counter()
+    empty = 0
+    for kind in (Kind.SKIPPED, Kind.REASON):
+        for event in history.of(kind):
+            times = int(event["sample"]) if kind is Kind.REASON else 1
+            name, text = history.text(event, "type").rpartition(".")[2], " ".join(history.text(event).split())
+            if name == "NoneType" or (name == "str" and not text):
+                empty += times
+            else:
+                counted[(text if name == "str" else f"{name}: {text}" if text else name)[:_LETTERS]] += times
+    return dict(counted.most_common(_MOST_REASONS)), empty
