@@ -323,7 +323,8 @@ def test_interrupt(tmp_path: Path) -> None:
     out, err = running.communicate(timeout=30)
     assert running.returncode == ExitCode.INTERRUPTED
     assert time.monotonic() - begun < 6
-    assert (out, err.count("\n")) == ("", 1) and "interrupted" in err
+    assert err.count("\n") == 1 and "interrupted" in err
+    assert out == "" or "interrupted: " in out  # during the probe there is nothing to report
     _, alive = psutil.wait_procs(family, timeout=5)
     assert alive == []
     assert [path.name for path in scratch.iterdir()] == []

@@ -126,7 +126,9 @@ def test_junit_carries_the_trial(pytester: pytest.Pytester) -> None:
     pytest.importorskip("xdist")
     for name, extra in (("alone.xml", ()), ("several.xml", ("-n", "2"))):
         run(pytester, "--loader", "mine:doubling", *FEW, f"--junitxml={name}", *extra)
-        cases = ElementTree.parse(pytester.path / name).iter("testcase")
+        cases = list(ElementTree.parse(pytester.path / name).iter("testcase"))
+        assert ("badbatch.clean[workers=0]", "no-duplicates") in {(c.get("classname"), c.get("name")) for c in cases}
+        assert {c.get("classname") for c in cases} == {"badbatch.clean[workers=0]", "badbatch.one-bad[workers=0]"}
         found = [{p.get("name"): p.get("value") for p in case.iter("property")} for case in cases]
         assert all({"scenario", "topology", "check", "verdict", "replay"} <= set(properties) for properties in found)
         broken = [properties for properties in found if properties["verdict"] == "fail"]

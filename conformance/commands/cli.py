@@ -5,6 +5,7 @@ Nothing heavy is imported before a command runs, so that ``badbatch --help`` ans
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
@@ -140,7 +141,8 @@ def run(
     """Hold LOADER (pkg.module:attr) to its promises.
 
     Runs the conformance suite. The current directory is importable. The folders of failing trials are kept in .badbatch,
-    for badbatch replay and badbatch judge.
+    for badbatch replay and badbatch judge. Ctrl-C, SIGTERM and SIGHUP end the run: the report over the trials that have a
+    result is printed and written, and the exit code is 130.
     """
     options = _options(given)
     targets = _targets(json=json, html=html, junit=junit, **{"write-known": write_known})
@@ -152,9 +154,21 @@ def run(
         suite.start()
         progress.begin(loader, len(suite.specs()))
         suite.prepare()
-        report = suite.run(progress.judged)
-    _write(targets, [report])
-    _print_report(report, quiet, aside=Path("-") in targets.values())
+        interrupted = False
+        try:
+            report = suite.run(progress.judged)
+        except KeyboardInterrupt:
+            interrupted = True
+            report = suite.so_far(interrupted=True)
+    if interrupted:
+        targets.pop("write-known", None)  # what did not run is no known failure, and what did is not all
+    try:
+        _write(targets, [report])
+    finally:  # a full disk must not cost the report
+        with contextlib.suppress(*((OSError,) if interrupted else ())):  # the terminal may be gone
+            _print_report(report, quiet, aside=Path("-") in targets.values())
+    if interrupted:
+        raise _Interrupted
     return report.exit_code
 
 
@@ -347,7 +361,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo(f"badbatch: {' '.join(error.format_message().split())}{hint}", err=True)
         return ExitCode.USAGE
     except (_Interrupted, KeyboardInterrupt, click.Abort):
-        click.echo("badbatch: interrupted; nothing is left running", err=True)
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            click.echo("badbatch: interrupted; nothing is left running", err=True)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -21,7 +21,7 @@ class ExitCode(enum.IntEnum):
     USAGE = 2, "a wrong option, name or file"
     INCONCLUSIVE = 3, "nothing broken, but something inconclusive"
     HARNESS = 4, "the harness itself failed"
-    INTERRUPTED = 130, "interrupted (Ctrl-C)"
+    INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM or SIGHUP)"
 
 
 def table() -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
+import tempfile
 from pathlib import Path
 
 from ...harness.errors import UserError
@@ -19,6 +21,9 @@ class Artifacts:
         keep: where all are kept.
         failures: where failing ones are kept, unless ``keep`` keeps all.
         prefix: begins the names of kept folders, where several loaders share one.
+
+    Raises:
+        UserError: ``keep`` is no folder that can be written to.
     """
 
     def __init__(self, directory: str, keep: Path | None, failures: Path | None, prefix: str) -> None:
@@ -26,6 +31,10 @@ class Artifacts:
         self._home = keep or failures
         self._all = keep is not None
         self._prefix = prefix
+        self.trouble = ""
+        """Why folders could not be kept, as one line; empty: all were kept that had to be."""
+        if keep is not None:
+            _make_writable(Path(directory) / keep)
 
     def name(self, spec: TrialSpec) -> str | None:
         """The name of a trial's folder, if it comes to be kept; None: nothing is kept."""
@@ -44,23 +53,50 @@ class Artifacts:
         if name is not None and (failed or self._all):
             kept = Path(self._directory) / name
             if here:
-                _copy_trial(folder, kept)
-                if not self._all:
-                    _keep_out_of_git(kept.parent)
+                try:
+                    _copy_trial(folder, kept)
+                    if not self._all:
+                        _keep_out_of_git(kept.parent)
+                except OSError as error:  # the finished run is worth more than its folders
+                    self.trouble = self.trouble or f"folders of trials are not kept: {kept}: {_why(error)}"
+                    kept = None
+            elif self.trouble:
+                kept = None
         shutil.rmtree(folder, ignore_errors=True)
         return kept
+
+
+def _make_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(f"cannot keep trials in {folder}: {_why(error)}") from error
 
 
 def _copy_trial(folder: Path, target: Path) -> None:
     """Copy a trial's folder, over an earlier one of the same name.
 
     Raises:
-        UserError: what stands there is no trial, and so is not ours to replace.
+        OSError: it cannot be written there, or what is there is no trial, and so is not ours to replace.
     """
-    if target.exists() and not (target / "trial.json").exists():
-        raise UserError(f"{target} is in the way and holds no trial: remove it, or keep trials elsewhere")
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(folder, target, ignore=shutil.ignore_patterns("tmp", "rendezvous", "attempts-*"))
+    if os.path.lexists(target) and (target.is_symlink() or not (target / "trial.json").exists()):
+        raise FileExistsError(
+            errno.EEXIST, "something that is no folder of a trial has this name: remove it, or rename it"
+        )
+    try:
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("tmp", "rendezvous", "attempts-*"))
+    except OSError:
+        shutil.rmtree(target, ignore_errors=True)  # half a trial cannot be run again
+        raise
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):  # of copytree: one entry a file
+        return str(error.args[0][0][-1])
+    return error.strerror or str(error)
 
 
 def _keep_out_of_git(home: Path) -> None:

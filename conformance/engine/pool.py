@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple
 
-from ...harness.errors import HarnessError
+from ...harness.errors import HarnessError, UserError
 from ...harness.processes.supervisor import Supervisor
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
@@ -100,7 +100,10 @@ class Pool:
         self._lost: list[Done] = []
         self._folders = 0
         self._restarts = 0
-        self.scratch = Path(tempfile.mkdtemp(prefix="badbatch-"))
+        try:
+            self.scratch = Path(tempfile.mkdtemp(prefix="badbatch-"))
+        except OSError as error:  # tempfile itself looks through several folders, and says so
+            raise UserError(f"cannot make a temporary folder: {error.strerror or error}; TMPDIR names another place") from error
 
     def __enter__(self) -> Pool:
         return self
@@ -144,7 +147,7 @@ class Pool:
         self._alone.clear()
         self._under_way.clear()
         if self._supervisor is not None:
-            self._supervisor.close()
+            self._supervisor.close(keep_scratch=True)
             self._supervisor = None
 
     def run(self, specs: Iterable[TrialSpec]) -> Iterator[tuple[TrialSpec, History]]:
@@ -208,7 +211,7 @@ class Pool:
         if self._restarts > _RESTARTS:
             raise HarnessError(f"the process that runs the trials of {self.loader} was killed {self._restarts} times")
         lost = list(self.supervisor.folders().items())
-        self.supervisor.close()
+        self.supervisor.close(keep_scratch=True)
         self._supervisor = None
         self.start()
         return lost

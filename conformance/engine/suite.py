@@ -252,7 +252,25 @@ class Suite:
                     told.add(name)
                     if on_result is not None:
                         on_result(state.result)
-        return self.report([state.result for state in self._states.values() if state.result is not None])
+        return self.so_far()
+
+    def so_far(self, interrupted: bool = False) -> Report:
+        """The report over the trials that have a result.
+
+        Args:
+            interrupted: the others will never be run; the report says so, and no known failure is called stale.
+        """
+        results = [state.result for state in self._states.values() if state.result is not None]
+        report = self.report(results)
+        if not interrupted:
+            return report
+        note = f"interrupted: {len(results)} of {len(self._states)} trials have a result"
+        return dataclasses.replace(report, stale_known=(), notes=(*report.notes, note))
+
+    @property
+    def trouble(self) -> str:
+        """Why folders of trials could not be kept, as one line; empty: they were."""
+        return self._artifacts.trouble
 
     def report(self, results: list[TrialResult]) -> Report:
         """The report over some results, with known failures applied."""
@@ -268,7 +286,7 @@ class Suite:
             verdicts=tuple(verdicts),
             stale_known=tuple(stale),
             isolation=self.isolation,
-            notes=tuple(note for note in (self.isolation_why, self._about_timeouts(results)) if note),
+            notes=tuple(note for note in (self.isolation_why, self._about_timeouts(results), self.trouble) if note),
         )
 
     def _about_timeouts(self, results: list[TrialResult]) -> str:

@@ -83,6 +83,8 @@ class TrialCheck(pytest.Item):
         if self._suite.loader not in sent:
             sent.add(self._suite.loader)
             data["header"] = self._suite.header()
+        if self._suite.trouble:
+            data["note"] = self._suite.trouble
         return data
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

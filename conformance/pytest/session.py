@@ -7,6 +7,7 @@ import dataclasses
 import shlex
 import shutil
 import tempfile
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from ...harness.errors import HarnessError, UserError
+from ...harness.stopping import stoppable
 from .. import known
 from ..commands.options import Options
 from ..engine.artifacts import slug
@@ -25,6 +27,7 @@ from ..report.files import check_target, write
 from ..report.model import Report
 from ..report.terminal import render
 from .items import Group, TrialCheck
+from .junit import name_case
 from .selection import ROOT
 
 NodeId: Any = None
@@ -52,6 +55,10 @@ class Session:
         self._own_failures: list[pytest.TestReport] = []
         self._shared: Path | None = None
         self._reports: list[Report] | None = None
+        self._unwritten: list[str] = []
+        self._notes: dict[str, None] = {}
+        self._interrupted = False
+        self._open = contextlib.ExitStack()
 
     def pytest_collection(self) -> None:
         """Find out before the run, not after it, that a report could not be written."""
@@ -63,7 +70,9 @@ class Session:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Under xdist the controller looks at the loaders first, so that a bad one is told once and in one line."""
+        """Heed SIGTERM and SIGHUP as Ctrl-C; under xdist look at the loaders first, so that a bad one is told once, in one line."""
+        if threading.current_thread() is threading.main_thread() and not hasattr(self._config, "workerinput"):
+            self._open.enter_context(stoppable())
         if self._config.getoption("numprocesses", None) and not hasattr(self._config, "workerinput"):
             for loader in self._loaders:
                 suite = self._suite(loader)
@@ -82,7 +91,9 @@ class Session:
                 trial = Group.from_parent(top, name=spec.id, nodeid=f"{root}::{spec.id}")
                 for name in suite.checks_for(spec):
                     found.append(
-                        TrialCheck.from_parent(trial, name=name, nodeid=f"{trial.nodeid}::{name}", suite=suite, spec=spec)
+                        TrialCheck.from_parent(
+                            trial, name=name, nodeid=f"{trial.nodeid}::{name}", suite=suite, spec=spec
+                        )
                     )
         if self._named:
             unknown = [arg for arg in self._named if not any(_is_under(item.nodeid, arg) for item in found)]
@@ -119,7 +130,13 @@ class Session:
 
     def _failures(self) -> Path | None:
         cache = getattr(self._config, "cache", None)
-        return None if cache is None else Path(str(cache.mkdir("badbatch")))
+        if cache is None:
+            return None
+        try:
+            return Path(str(cache.mkdir("badbatch")))
+        except OSError as error:
+            self._notes[f"folders of trials are not kept: {error.filename}: {error.strerror}"] = None
+            return None
 
     def _home_of_all(self) -> Path | None:
         """Under xdist: a folder that all workers of this run know, through which they share the trials."""
@@ -153,12 +170,18 @@ class Session:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather what the items tell; under xdist this runs in the controller as well."""
-        if NodeId is not None and report.nodeid.startswith((f"{ROOT}::", f"{ROOT}[")):
-            # pytest 9 reads whatever follows the first bracket as the parameters of a test function.
-            path, *names = report.nodeid.split("::")
-            report._id = NodeId(path=path, names=tuple(names))
+        if report.nodeid.startswith((f"{ROOT}::", f"{ROOT}[")):
+            if (
+                NodeId is not None
+            ):  # pytest 9 reads whatever follows the first bracket as the parameters of a test function
+                path, *names = report.nodeid.split("::")
+                report._id = NodeId(path=path, names=tuple(names))
+            if report.when == "call" or report.failed:
+                name_case(self._config, report)
         told = getattr(report, "badbatch", None)
         if told is not None:
+            if "note" in told:
+                self._notes[told["note"]] = None
             self._shown.setdefault(told["loader"], []).append(told)
             if "header" in told:
                 self._headers[told["loader"]] = told["header"]
@@ -182,10 +205,17 @@ class Session:
         self._close()
         if hasattr(self._config, "workerinput"):
             return
+        self._interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
         reports = self.reports()
         for name, target in self._files.items():
-            if reports:
+            if not reports or (self._interrupted and name == "write-known"):  # what is known is not known in part
+                continue
+            try:
                 write(name, target, reports, self._config.invocation_params.dir)
+            except UserError as error:
+                self._unwritten.append(str(error))
+        if self._unwritten and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
         undecided = any(report.summary.get("inconclusive") or report.stale_known for report in reports)
         if undecided and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -210,7 +240,11 @@ class Session:
         report = dataclasses.replace(report, run=dataclasses.replace(report.run, command=command))
         entries = [entry for name in self._options.known for entry in known.load(known.find(str(name)))]
         verdicts, stale = known.apply(report.verdicts, entries)
-        return dataclasses.replace(report, verdicts=tuple(verdicts), stale_known=tuple(stale))
+        notes = dict.fromkeys((*report.notes, *self._notes))
+        if self._interrupted:  # what was not run is no reason to call an entry stale
+            notes[f"interrupted: {len(trials)} trial{'s have' if len(trials) != 1 else ' has'} a result"] = None
+            stale = []
+        return dataclasses.replace(report, verdicts=tuple(verdicts), stale_known=tuple(stale), notes=tuple(notes))
 
     def _close(self) -> None:
         for suite in self._suites.values():
@@ -219,6 +253,7 @@ class Session:
     def pytest_unconfigure(self) -> None:
         """Also after an interrupt or an internal error nothing is left running."""
         self._close()
+        self._open.close()
 
 
 def _place(report: Any) -> tuple[str, str, str]:
@@ -241,8 +276,12 @@ class Summary:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         for report in self._door.reports():
             terminalreporter.section(f"badbatch: {report.loader}", sep="=")
-            terminalreporter.write(render(report, width=terminalreporter._tw.fullwidth, colour=terminalreporter.hasmarkup))
+            terminalreporter.write(
+                render(report, width=terminalreporter._tw.fullwidth, colour=terminalreporter.hasmarkup)
+            )
             terminalreporter.line("")
+        for problem in self._door._unwritten:
+            terminalreporter.line(f"badbatch: {problem}", red=True)
         listed = self._listed(terminalreporter.config.get_verbosity())
         if listed:
             terminalreporter.stats.setdefault("failed", []).extend(listed)

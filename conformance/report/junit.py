@@ -10,17 +10,19 @@ from .model import Report
 from .printable import printable
 from .terminal import render_failure
 
+ROOT = "badbatch"
+
 
 def dumps(reports: Sequence[Report]) -> str:
     """One test suite for each report, one test case for each verdict, with what it is about as properties."""
     root = ElementTree.Element("testsuites")
     for report in reports:
-        root.append(_suite(report))
+        root.append(_suite(report, ROOT if len(reports) == 1 else f"{ROOT}[{printable(report.loader)}]"))
     ElementTree.indent(root, " ")
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(report: Report) -> ElementTree.Element:
+def _suite(report: Report, root: str) -> ElementTree.Element:
     summary = report.summary
     suite = ElementTree.Element(
         "testsuite",
@@ -32,12 +34,13 @@ def _suite(report: Report) -> ElementTree.Element:
         time=f"{sum(trial.seconds for trial in report.trials):.3f}",
     )
     for verdict in report.verdicts:
-        _case(suite, verdict)
+        _case(suite, verdict, root)
     return suite
 
 
-def _case(suite: ElementTree.Element, verdict: Verdict) -> None:
-    case = ElementTree.SubElement(suite, "testcase", classname=f"badbatch.{verdict.trial}", name=verdict.check)
+def _case(suite: ElementTree.Element, verdict: Verdict, root: str) -> None:
+    classname, name = case_name(root, verdict.trial, verdict.check)
+    case = ElementTree.SubElement(suite, "testcase", classname=classname, name=name)
     properties = ElementTree.SubElement(case, "properties")
     for name, value in properties_of(verdict).items():
         ElementTree.SubElement(properties, "property", name=name, value=value)
@@ -48,6 +51,15 @@ def _case(suite: ElementTree.Element, verdict: Verdict) -> None:
         ElementTree.SubElement(case, "error", message=printable(f"inconclusive: {verdict.reason}"))
     elif verdict.mark is not Mark.PASS:
         ElementTree.SubElement(case, "skipped", message=printable(f"{verdict.mark.value}: {verdict.reason}"))
+
+
+def case_name(root: str, trial: str, check: str) -> tuple[str, str]:
+    """The class name and the name of a verdict's test case, in the JUnit files of badbatch and of pytest alike.
+
+    Args:
+        root: ``badbatch``, or ``badbatch[LOADER]`` where the run has several loaders.
+    """
+    return f"{root}.{trial}", check
 
 
 def properties_of(verdict: Verdict) -> dict[str, str]:

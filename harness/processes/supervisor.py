@@ -178,10 +178,16 @@ class Supervisor:
                 if ended == number:
                     return History.load(where)
 
-    def close(self) -> None:
-        """End every trial and the zygote; within two seconds nothing of them is left."""
-        with contextlib.suppress(OSError):  # it may be gone already
-            self._control.sendall(b'{"bye": true}\n')
+    def close(self, keep_scratch: bool = False) -> None:
+        """End every trial and the zygote; within two seconds nothing of them is left.
+
+        Args:
+            keep_scratch: another supervisor goes on in the same folder. Otherwise the zygote removes it, so that it goes even if
+                this process is killed before it can do so itself.
+        """
+        if keep_scratch:
+            with contextlib.suppress(OSError):  # it may be gone already
+                self._control.sendall(b'{"bye": true}\n')
         self._control.close()
         if self._process is not None:
             try:

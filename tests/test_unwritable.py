@@ -1,0 +1,127 @@
+"""What cannot be written costs neither the run nor its report, and is said in one line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from badbatch.conformance.commands.options import Options
+from badbatch.conformance.engine.artifacts import Artifacts
+from badbatch.conformance.engine.pool import Pool
+from badbatch.harness.errors import UserError
+
+# Of torch's loader, this one fails.
+FAILING = {"scenario": "stop-iteration", "check": "no-lost-batches", "workers": "2", "ranks": "1"}
+LOADER = "torch.utils.data:DataLoader"
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a module of Python in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, timeout=110, check=False
+    )
+
+
+def command(prefix: str = "") -> list[str]:
+    """The options that leave the failing trial alone."""
+    return [f"--{prefix}{name}={value}" for name, value in FAILING.items()]
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A folder in which nobody can make anything, not even root."""
+    if not os.path.isdir("/proc/self"):
+        pytest.skip("there is no /proc")
+    return Path("/proc")
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    """`.badbatch` being a file: the report is printed and says that the folders are not kept, and no replay is promised."""
+    (tmp_path / ".badbatch").write_text("mine", encoding="utf-8")
+    done = run(tmp_path, "badbatch.conformance", "run", LOADER, *command())
+    assert done.returncode == 1, done.stderr
+    assert "no-lost-batches" in done.stdout
+    assert done.stdout.count("not kept") == 1
+    assert "badbatch replay" not in done.stdout
+    assert done.stderr == ""
+    assert (tmp_path / ".badbatch").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_folder_that_cannot_be_written_to(elsewhere: Path) -> None:
+    """In a read-only folder the run ends as anywhere else."""
+    done = run(elsewhere, "badbatch.conformance", "run", LOADER, *command())
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.count("not kept") == 1
+    assert done.stderr == ""
+
+
+def test_pytest_where_nothing_can_be_written(elsewhere: Path) -> None:
+    """Under pytest as well: neither an internal error nor a traceback."""
+    done = run(elsewhere, "pytest", "--loader", LOADER, "--loader-only", *command("loader-"))
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.stdout.count("are not kept") == 1
+
+
+@pytest.mark.parametrize("name", ["a-file", "a-file/below", "no-link/below"])
+def test_a_bad_folder_to_keep_in_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    """--keep that cannot be a folder is refused before anything runs, and no temporary folder is left."""
+    (tmp_path / "a-file").write_text("", encoding="utf-8")
+    (tmp_path / "no-link").symlink_to(tmp_path / "nowhere" / "at" / "all")
+    with pytest.raises(UserError, match="cannot keep trials in"):
+        Artifacts(str(tmp_path), Path(name), None, "")
+    from badbatch.conformance.engine.suite import Suite
+
+    with pytest.raises(UserError, match="cannot keep trials in"):
+        Suite(LOADER, Options(keep=Path(name)), tmp_path)
+
+
+def test_what_is_in_the_way_of_a_folder_stays(tmp_path: Path) -> None:
+    """A file, a foreign folder or a dangling link where a trial's folder would go is left alone, and the reason is told once."""
+    trial = tmp_path / "trial"
+    for name in ("link", "file", "folder", "free"):
+        trial.mkdir(exist_ok=True)
+        (trial / "trial.json").write_text("{}", encoding="utf-8")
+        artifacts = Artifacts(str(tmp_path), Path("kept"), None, "")
+        if name == "link":
+            (tmp_path / "kept" / name).symlink_to(tmp_path / "nowhere")
+        elif name == "file":
+            (tmp_path / "kept" / name).write_text("mine", encoding="utf-8")
+        elif name == "folder":
+            (tmp_path / "kept" / name).mkdir()
+        kept = artifacts.keep(trial, f"kept/{name}", failed=True, here=True)
+        assert not trial.exists()
+        assert (kept is not None) == (name == "free")
+        assert ("not kept" in artifacts.trouble) == (name != "free")
+    assert (tmp_path / "kept" / "link").is_symlink()
+    assert (tmp_path / "kept" / "file").read_text(encoding="utf-8") == "mine"
+    assert list((tmp_path / "kept" / "folder").iterdir()) == []
+
+
+def test_a_full_disk_leaves_no_half_of_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the disk is full half-way, the folder is not kept at all."""
+
+    def full(source: str, target: str, **more: object) -> None:
+        Path(target).write_text("half", encoding="utf-8")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    trial = tmp_path / "trial"
+    trial.mkdir()
+    (trial / "trial.json").write_text("{}", encoding="utf-8")
+    artifacts = Artifacts(str(tmp_path), Path("kept"), None, "")
+    monkeypatch.setattr("shutil.copytree", lambda source, target, **more: (Path(target).mkdir(), full("", f"{target}/x")))
+    assert artifacts.keep(trial, "kept/x", failed=True, here=True) is None
+    assert "No space left on device" in artifacts.trouble
+    assert not (tmp_path / "kept" / "x").exists()
+
+
+def test_no_place_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no temporary folder can be made, that is said in one line."""
+    monkeypatch.setattr("tempfile.tempdir", "/proc")
+    with pytest.raises(UserError, match="cannot make a temporary folder"):
+        Pool(LOADER)
