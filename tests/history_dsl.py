@@ -14,6 +14,7 @@ what the consumer does
 ``0-3`` ``0-3,7``       it asks, and gets a batch of these samples; ``5~`` with content that is not its own, ``5?`` marked
                         as missing, ``?`` marked and without an id, ``~`` unlike any sample, ``[]`` an empty batch; ``5%`` with a
                         field of another sample, ``5^`` without a field that others have (on disk)
+``0-3,.``               the last is a picture without a name and without an id mark (on disk)
 ``raise``               it asks, and gets an error: ``raise:ValueError:what_it_says``; without a message that of the last
                         fault; ``raise@iter``, ``@outside``, ``@factory``, ``@close``, ``@length``, ``@report`` elsewhere
 ``end``                 it asks, and the epoch is over
@@ -76,6 +77,7 @@ _CONTENT = {
     "?": Content.MARKED,
     "%": Content.WRONG | Content.MIXED,
     "^": Content.WHOLE | _LACKING,
+    ".": Content.UNCHECKED,
 }
 _SPEAKER = re.compile(r"(?:r(\d+))?\.?(?:w(\d+))?:(?=.|$)")
 _WHERE = {"iter": Where.ITER, "outside": Where.OUTSIDE, "factory": Where.FACTORY, "close": Where.CLOSE, "length": Where.LENGTH,
@@ -298,7 +300,7 @@ class _Teller:
         step = self._steps[self._rank]
         if token == "ask":
             self._ask()
-        elif token == "[]" or re.fullmatch(r"[\d?~%^,-]+", token):
+        elif token == "[]" or re.fullmatch(r"[\d?~%^.,-]+", token):
             self._batch([] if token == "[]" else list(_members(token)))
         elif token == "unreadable":
             self._answer(Kind.GOT)
@@ -412,7 +414,7 @@ class _Teller:
 def _members(text: str) -> Iterator[tuple[int, int]]:
     """``0-3,5~,6?,?`` as (id, content) pairs."""
     for part in text.split(","):
-        match = re.fullmatch(r"(?:(\d+)(?:-(\d+))?)?([~?%^]?)", part)
+        match = re.fullmatch(r"(?:(\d+)(?:-(\d+))?)?([~?%^.]?)", part)
         if match is None or not part:
             raise ValueError(f"{part!r} is no sample in a story")
         content = _CONTENT[match.group(3)]

@@ -13,6 +13,8 @@ from badbatch.conformance.judging.accounting import account
 from badbatch.conformance.judging.expectation import expect
 from badbatch.harness.corpus.base import DiskFault
 from badbatch.harness.corpus.damage.lines.cut_line import CutLine
+from badbatch.harness.corpus.damage.oddities.gif_format import Gif
+from badbatch.harness.corpus.damage.oddities.sixteen_bit import SixteenBit
 from badbatch.harness.corpus.damage.pictures.html_page import HtmlPage
 from badbatch.harness.corpus.damage.pictures.jpeg_cut_scan import JpegCutScan
 from badbatch.harness.corpus.damage.rows.null_integer import NullInteger
@@ -36,6 +38,8 @@ _HUNG: dict[str, Any] = {"timeout_s": 1.0, "workers": 2, "plan": {5: Hang()}}
 _DEAD: dict[str, Any] = {"samples": 16, "workers": 2, "plan": {5: Segfault()}}
 _PICKLES: dict[str, Any] = {"samples": 16, "workers": 2, "plan": {5: UnpicklableSample()}}
 _THREAD = "Exception in thread Thread-1 (_read):\nTraceback (most recent call last):\nOSError: sample 5 cannot be read\n"
+_FILES = tuple((f"a/{sample}.{'gif' if sample == 7 else 'jpg'}", sample, 1) for sample in range(12))
+_GIF: dict[str, Any] = {"source": "imagefolder", "plan": {7: Gif()}, "stored": Stored("{}", ((7, "odd"),), _FILES, nameless=())}
 _RECEIVING = (
     'Current thread 0x00007f56c21d2b80 (most recent call first):\n'
     '  File "/lib/python3.11/multiprocessing/connection.py", line 395 in _recv\n'
@@ -106,6 +110,8 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("position-stuck", "finite-epoch", "read0-3 0-3 fault5 " + "raise " * 9 + "capped:errors", {}),
     ("retry-without-end", "finite-epoch", "read0-3 0-3 ask " + "fault5 " * 20 + "+30s deadline", {}),
     ("cut-picture-filled-up", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(JpegCutScan(), "imagefolder")),
+    ("sixteen-bits-cut-off", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(SixteenBit(), "imagefolder")),
+    ("unlisted-endings", "oddities-kept", "0-3 4-6,8 9-11 end", _GIF),
     ("schema-not-checked", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(NullInteger(), "parquet")),
     ("row-group-given-up", "loss-factor", "0,1 2,3 4,5 9,10 11 end",
      {**_stored(NullInteger(), "parquet", groups=(0, 3, 6, 9)), "batch": 1}),
@@ -152,6 +158,9 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
      {**_HUNG, "stacks": _RECEIVING.replace("__next__", "run") + "\n" + _IDLE}),
     # Of a page of text no decoder has anything; lines have no schema of theirs.
     ("cut-picture-filled-up", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(HtmlPage(), "imagefolder")),
+    # Another picture is destroyed as well; a file with the same ending arrived.
+    ("sixteen-bits-cut-off", "content-intact", "0-3 4-5,6~,7~ 8-11 end", _stored(SixteenBit(), "imagefolder")),
+    ("unlisted-endings", "no-lost-batches", "0-3 4,5,7 8-11 end", _GIF),
     ("schema-not-checked", "content-intact", "0-3 4-6,7~ 8-11 end", _stored(CutLine(), "jsonl")),
     # The losses are those of a batch.
     ("row-group-given-up", "loss-factor", "0-3 4,5 10,11 end", _stored(NullInteger(), "parquet", groups=(0, 3, 6, 9))),

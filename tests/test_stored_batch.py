@@ -271,3 +271,93 @@ def test_a_skip_is_told_by_number_path_or_key(shelf: Shelf) -> None:
         on_skip(None, "bad")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"the sample's number \(-1 where it is not known\), not 'a.jpg'"):
         OnSkip(skips)("a.jpg", "bad")  # type: ignore[arg-type]
+
+
+# --- pictures without a readable mark, beside their path ---------------------------------------------------------------------
+
+
+def test_a_destroyed_picture_is_wrong_although_its_path_is_right(shelf: Shelf) -> None:
+    """White, black and noise are judged by their pixels: the path beside them proves nothing. So it is among oddities."""
+    noise = torch.from_numpy(np.random.default_rng(0).random((3, 64, 64), np.float32))
+    for scenario in ("clean", "oddities"):
+        paths = shelf.paths(scenario)
+        for sample in (0, 32):
+            for picture in (torch.ones(3, 64, 64), torch.zeros(3, 64, 64), noise, noise * 4 - 2, torch.full((3, 64, 64), torch.nan)):
+                found = shelf.read({"image": picture[None], "path": [paths[sample]]}, "imagefolder", scenario)
+                assert found == ([sample], [WRONG])
+    small = {"image": noise[None, :, :28, :28], "path": [shelf.paths()[0]]}
+    assert shelf.read(small, "imagefolder") == ([0], [WRONG])
+
+
+def test_a_factory_that_names_its_samples_is_judged_as_well(shelf: Shelf) -> None:
+    """``@loader(ids=…)`` says which sample it is; the pixels say whether it is whole."""
+    batch = (torch.stack([tensor(shelf.paths()[1]), torch.ones(3, 64, 64)]), torch.tensor([1, 2]))
+    assert shelf.read(batch, "imagefolder", ids=lambda batch: batch[1]) == ([1, 2], [WHOLE, WRONG])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda picture: picture.crop((5, 9, 49, 50)),
+        lambda picture: picture.crop((20, 4, 60, 40)).transpose(Image.Transpose.FLIP_LEFT_RIGHT),
+        lambda picture: picture.crop((0, 0, 40, 64)).rotate(90, expand=True),
+        lambda picture: picture.resize((28, 28)),
+        lambda picture: picture.resize((12, 12)),
+        lambda picture: picture.crop((8, 8, 50, 56)).resize((224, 224)),
+    ],
+    ids=["crop", "mirrored crop", "turned crop", "small", "tiny", "enlarged crop"],
+)
+def test_a_picture_beyond_its_mark_is_compared_with_the_stored_one(shelf: Shelf, change: Callable[[Any], Any]) -> None:
+    """A picture that is cropped too far, or made too small for its mark, is whole where it comes with its path."""
+    for path, sample in ((shelf.paths()[3], 3), (shelf.paths()[8], 8)):
+        with Image.open(path) as picture:
+            pixels = np.asarray(change(picture.convert("RGB")), np.float32).transpose(2, 0, 1)
+        for scale in (lambda x: x / 255, lambda x: (x / 255 - 0.45) / 0.22, lambda x: 255 - x):
+            assert shelf.read({"image": scale(pixels)[None], "path": [path]}, "imagefolder") == ([sample], [WHOLE])
+
+
+def test_a_key_beside_a_picture_proves_nothing_either(shelf: Shelf) -> None:
+    """From shards the stored picture is found among the members of the key."""
+    crop = None
+    root = shelf.root("webdataset", "clean")
+    import tarfile
+
+    with tarfile.open(sorted(root.glob("data/*.tar"))[0]) as archive:
+        data = archive.extractfile("00000002.jpg").read()  # type: ignore[union-attr]
+    with Image.open(io.BytesIO(data)) as picture:
+        crop = np.asarray(picture.convert("RGB").crop((4, 4, 44, 48)))
+    batch = {"jpg": [crop, np.full((64, 64, 3), 255, np.uint8)], "__key__": ["00000002", "00000003"]}
+    assert shelf.read(batch, "webdataset") == ([2, 3], [WHOLE, WRONG])
+
+
+def test_a_thin_picture_is_known_by_its_looks(shelf: Shelf) -> None:
+    """A legal picture without a mark and without a name is known where it has contrast; one of one colour is not."""
+    paths = shelf.paths("oddities")
+    for sample, found in ((34, ([34], [WHOLE])), (23, ([-1], [UNCHECKED]))):
+        with Image.open(paths[sample]) as picture:
+            pixels = np.asarray(picture.convert("RGB").resize((64, 64)))
+        assert shelf.read((pixels[None], torch.zeros(1, dtype=torch.int64)), "imagefolder", "oddities") == found
+        assert shelf.read({"image": pixels[None], "path": [paths[sample]]}, "imagefolder", "oddities") == ([sample], [WHOLE])
+
+
+def test_comparing_is_no_read_of_the_loader(shelf: Shelf) -> None:
+    """The stored picture is opened where the watch over opens does not take it for the loader's."""
+    import sys
+
+    root = shelf.root("imagefolder", "clean")
+    opened: list[str] = []
+    watching = [True]
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching[0] and event == "open" and isinstance(arguments[0], str):
+            opened.append(os.path.abspath(arguments[0]))
+
+    reader = shelf.reader("imagefolder")
+    batch = {"image": np.full((1, 64, 64, 3), 9, np.uint8), "path": [shelf.paths()[1]]}
+    sys.addaudithook(watch)
+    try:
+        reader.read(batch)
+    finally:
+        watching[0] = False
+    assert opened
+    assert not [path for path in opened if path.startswith(f"{root}{os.sep}")]

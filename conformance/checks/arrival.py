@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -34,7 +35,23 @@ def _no_replacement(contract: Contract, spec: TrialSpec) -> str | None:
 )
 def no_duplicates(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Over all workers and ranks, beyond what ``substitute`` and ``tail="pad"`` allow."""
-    yield from twice(ledger.first, expected)
+    epoch = ledger.first
+    for violation in twice(epoch, expected):
+        yield dataclasses.replace(violation, follows_from=_smaller_set(epoch, expected))
+
+
+def _smaller_set(epoch: Epoch, expected: Expectation) -> str:
+    """The check that samples which never arrived break, where the repetitions are the padding of the set without them.
+
+    Only on disk, where a loader finds its samples by itself.
+    """
+    missing = (epoch.arrivals == 0) & (epoch.fate == Fate.LOST) & (expected.good | expected.odd)
+    if not expected.truth.listed or expected.contract.tail != "pad" or not missing.any():
+        return ""
+    found = np.count_nonzero(epoch.arrivals) + epoch.nameless
+    if int(epoch.extra.sum()) != -found % expected.spec.topology.ranks:
+        return ""
+    return "oddities-kept" if (missing & expected.odd).any() else "no-lost-batches"
 
 
 def twice(epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
@@ -68,12 +85,13 @@ def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> 
     silent = expected.good | (expected.owed == Owed.EITHER)
     lost = [int(s) for s in epoch.having(Fate.LOST) if silent[s] and s not in odd]
     wrongly_skipped = [int(s) for s in epoch.having(Fate.SKIPPED) if expected.owed[s] == Owed.GOOD and s not in odd]
-    if lost:
+    unread = _unread(epoch, expected)
+    if len(lost) > unread:
         contested = bool(expected.truth.contested[lost].any())
         what = count(len(lost), "sample" if contested else "good sample") + " that some decoder finds good" * contested
         yield Violation(
             promised=_promise(expected),
-            happened=f"{what} never arrived{_after(history, expected)}",
+            happened=_not_arrived(what, len(lost), unread) + _after(history, expected),
             lost=tuple(lost),
             share=_share(history, lost),
         )
@@ -101,6 +119,20 @@ def drawn(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Vio
             f"an epoch brings as many samples as the source holds: {expected.spec.samples}",
             f"{count(came, 'sample')} came in epoch {epoch.number}",
         )
+
+
+def _unread(epoch: Epoch, expected: Expectation) -> int:
+    """Pictures that arrived from disk and in which no id can be read: each may be any of the samples that did not arrive."""
+    return int(np.count_nonzero(epoch.fabricated == -1)) if expected.truth.listed else 0
+
+
+def _not_arrived(what: str, lost: int, unread: int) -> str:
+    if not unread:
+        return f"{what} never arrived"
+    return (
+        f"{what} did not arrive with a readable id; in {count(unread, 'picture')} that arrived no id can be read, so at least "
+        f"{lost - unread} of the {lost} never arrived"
+    )
 
 
 def _promise(expected: Expectation) -> str:
@@ -157,7 +189,7 @@ def content_intact(history: History, ledger: Ledger, expected: Expectation) -> I
     """Every field belongs to the same sample, and nothing arrives that the source never held."""
     for epoch in ledger.epochs:
         # What decoders disagree on may arrive as one of them had it.
-        wrong = np.flatnonzero((epoch.wrong > 0) & ~expected.truth.contested)
+        wrong = np.flatnonzero((epoch.wrong > 0) & ~expected.truth.contested & ~expected.optional)
         if len(wrong):
             damaged = [int(s) for s in wrong if expected.owed[s] != Owed.GOOD]
             what = f"{count(len(wrong), 'sample')} arrived with content that is not their own"
@@ -174,11 +206,19 @@ def content_intact(history: History, ledger: Ledger, expected: Expectation) -> I
                 f"{count(len(as_good), 'damaged sample')} arrived unmarked",
                 witnesses=_ids(as_good),
             )
-        if len(epoch.fabricated):
+        unread = _unread(epoch, expected)
+        if unread:
+            missing = np.flatnonzero(expected.good & (epoch.arrivals == 0))
+            which = f"; they may be any of the samples that did not arrive: {spans(missing)}" if len(missing) else ""
+            yield Violation(
+                "each picture is known by its id mark, or by the path or key beside it",
+                f"{count(unread, 'picture')} arrived in which no id can be read{which}",
+            )
+        if len(epoch.fabricated) > unread:
             yield Violation(
                 f"only samples of the source arrive (ids 0 to {history.spec.samples - 1})",
-                f"{count(len(epoch.fabricated), 'sample')} arrived that the source never held",
-                witnesses=_ids(np.unique(epoch.fabricated)),
+                f"{count(len(epoch.fabricated) - unread, 'sample')} arrived that the source never held",
+                witnesses=_ids(np.unique(epoch.fabricated[epoch.fabricated != -1] if unread else epoch.fabricated)),
             )
     yield from _unreadable(history)
 
@@ -209,10 +249,18 @@ def oddities_kept(history: History, ledger: Ledger, expected: Expectation) -> It
         gone = np.flatnonzero(expected.odd & np.isin(epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.MARKED)))
         if len(gone):
             fates = sorted({Fate(int(epoch.fate[s])).name.lower() for s in gone})
+            unsure = np.flatnonzero(epoch.unsure)
+            among = int(np.count_nonzero(epoch.unsure[gone]))
+            which = (
+                f"; {among} of them among {spans(unsure)}, of which {epoch.nameless} arrived without a path, a key or an id mark"
+                if among
+                else ""
+            )
             yield Violation(
                 "an odd but legal sample arrives like any other",
-                f"{count(len(gone), 'odd sample')} did not: {' and '.join(fates)}",
-                lost=_ids(gone),
+                f"{count(len(gone), 'odd sample')} did not: {' and '.join(fates)}{which}",
+                lost=_ids(gone[~epoch.unsure[gone]]),
+                witnesses=_ids(unsure) if among else (),
             )
         counted = np.flatnonzero(expected.odd & (epoch.reported > 0) & (epoch.arrivals > 0))
         if len(counted):

@@ -30,6 +30,8 @@ class Violation:
     """Other samples that show it, the fewest that do."""
     share: str = ""
     """Whose samples they were, where that is known: ``all in worker 0's share``."""
+    follows_from: str = ""
+    """The id of the check whose violation explains this one, where the history shows it; empty: none is known."""
 
 
 @dataclasses.dataclass(frozen=True)

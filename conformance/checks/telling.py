@@ -41,7 +41,7 @@ def exact_skip_count(history: History, ledger: Ledger, expected: Expectation) ->
 
 def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
     not_good = expected.owed != Owed.GOOD
-    unknown = expected.absent & (epoch.fate == Fate.LOST)  # nobody need have known of it
+    unknown = (expected.absent | expected.optional) & (epoch.fate == Fate.LOST)  # nobody need have known of it
     gone = np.flatnonzero(not_good & ~unknown & np.isin(epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.SUBSTITUTED)))
     owed = len(np.unique(expected.unit[gone]))
     if not expected.goes_on or not epoch.whole:

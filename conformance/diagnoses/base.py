@@ -137,14 +137,14 @@ class Case:
     @functools.cached_property
     def lost(self) -> Mask:
         """The good samples that did not arrive and are no collateral."""
-        found: Mask = (self.expected.owed != Owed.DAMAGED) & np.isin(self.epoch.fate, _MISSING)
+        found: Mask = ~np.isin(self.expected.owed, (Owed.DAMAGED, Owed.OPTIONAL)) & np.isin(self.epoch.fate, _MISSING)
         return found
 
     @functools.cached_property
     def missing(self) -> Mask:
         """The damaged samples that neither arrived in any form nor were reported."""
         epoch = self.epoch
-        gone: Mask = (self.expected.owed != Owed.GOOD) & (epoch.arrivals == 0) & (epoch.reported == 0)
+        gone: Mask = ~np.isin(self.expected.owed, (Owed.GOOD, Owed.OPTIONAL)) & (epoch.arrivals == 0) & (epoch.reported == 0)
         return gone
 
     @functools.cached_property

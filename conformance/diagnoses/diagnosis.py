@@ -50,6 +50,8 @@ DIAGNOSES: tuple[Entry, ...] = (
     ending.position_stuck,
     ending.retry_without_end,
     stored.cut_picture_filled_up,
+    stored.sixteen_bits_cut_off,
+    stored.unlisted_endings,
     stored.schema_not_checked,
     stored.row_group_given_up,
     stored.file_left_at_first_error,

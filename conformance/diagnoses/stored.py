@@ -7,12 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from ...harness.corpus.base import DiskFault
+from ...harness.corpus.damage.oddities.sixteen_bit import SixteenBit
 from ...harness.corpus.damage.pictures import PictureFault
 from ...harness.faults import Fault
 from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Content
 from ..checks.base import count, spans
 from ..checks.disk import losses
+from ..judging.ledger import Fate
 from .base import Case, diagnosis
 
 _UNREADABLE_TAIL = ("cut", "zeros", "bits", "structure")
@@ -45,6 +47,41 @@ def cut_picture_filled_up(case: Case) -> str | None:
         f"{count(len(found), 'picture')} that strict decoders refuse ({_named(case, found)}) came as if whole: what could not "
         "be decoded was filled up"
     )
+
+
+@diagnosis(
+    "sixteen-bits-cut-off",
+    cause="A picture of 16 bits a pixel is converted to 8 bits by cutting its levels off at 255, which leaves pure white.",
+    fix="Divide the levels by 257 before you convert a picture of Pillow's modes I and I;16.",
+    explains=("content-intact",),
+)
+def sixteen_bits_cut_off(case: Case) -> str | None:
+    wrong = np.unique(case.arrived[(case.arrived["flags"] & Content.WRONG) != 0]["sample"])
+    if not len(wrong) or any(case.spec.plan.get(int(sample)) != SixteenBit() for sample in wrong):
+        return None
+    return f"only pictures of 16 bits ({spans(wrong)}) arrived destroyed"
+
+
+@diagnosis(
+    "unlisted-endings",
+    cause="The loader does not list files with some endings.",
+    fix="List these endings too, in upper case as well, or declare what the loader takes with @loader(formats=(…)).",
+    explains=("oddities-kept", "no-lost-batches", "no-duplicates"),
+)
+def unlisted_endings(case: Case) -> str | None:
+    epoch, ending_of = case.epoch, case.expected.truth.endings
+    if any(epoch.errors):
+        return None
+    gone = (case.expected.good | case.expected.odd) & (epoch.fate == Fate.LOST) & ~epoch.unsure
+    lost = [int(sample) for sample in np.flatnonzero(gone)]
+    endings = sorted({ending_of.get(sample, "") for sample in lost})
+    arrived = np.flatnonzero(epoch.arrivals)
+    if not lost or "" in endings or not len(arrived) or case.read[lost].any():
+        return None
+    if any(ending_of.get(int(sample)) in endings for sample in arrived):
+        return None
+    named = " or ".join(f".{ending}" for ending in endings)
+    return f"no file with the ending {named} arrived or was opened ({spans(lost)}), and files with all other endings did arrive"
 
 
 @diagnosis(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...harness.corpus.damage.oddities import PictureOddity
 from ...harness.faults import Effect
 from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind
@@ -89,9 +90,10 @@ def skips_not_counted(case: Case) -> str | None:
 def oddity_taken_for_missing(case: Case) -> str | None:
     fates = (Fate.LOST, Fate.SKIPPED, Fate.MARKED)
     odd = np.flatnonzero(case.expected.odd & np.isin(case.epoch.fate, fates))
-    if not len(odd) or any(case.epoch.errors):
-        return None
-    kind = case.spec.plan[int(odd[0])].kind
+    plan = case.spec.plan
+    if not len(odd) or any(case.epoch.errors) or any(isinstance(plan[int(sample)], PictureOddity) for sample in odd):
+        return None  # an odd picture is not compared with None
+    kind = plan[int(odd[0])].kind
     return f"{count(len(odd), 'good sample')} ({spans(odd)}) with the oddity {kind} did not arrive as good"
 
 

@@ -71,11 +71,12 @@ class _Accountant:
         ids = self._contested_without_ids(arrived["sample"], flags)
         known = (ids >= 0) & (ids < self._samples)
         is_marked = (flags & Content.MARKED) != 0
-        # Only as many as there are samples that bear no id of their own; any other is made up.
-        bearing_none = int(np.count_nonzero(self._expected.truth.anonymous))
-        is_nameless = (ids == -1) & (flags == Content.UNCHECKED)
-        is_nameless[np.flatnonzero(is_nameless)[bearing_none:]] = False
         arrivals = self._count(ids[known])
+        # Only as many as there are oddities on disk that bear no id, and did not arrive by name; any other is made up.
+        candidates = self._expected.truth.anonymous & (arrivals == 0)
+        is_nameless = (ids == -1) & (flags == Content.UNCHECKED)
+        is_nameless[np.flatnonzero(is_nameless)[np.count_nonzero(candidates) :]] = False
+        nameless = int(np.count_nonzero(is_nameless))
         wrong = self._count(ids[known & ((flags & Content.WRONG) != 0)])
         marked = self._count(ids[known & is_marked])
         raised = self._of(Kind.RAISED)
@@ -90,7 +91,8 @@ class _Accountant:
             marked=marked,
             fabricated=ids[~known & ~is_marked & ~is_nameless],
             unnamed=int(np.count_nonzero(~known & is_marked)),
-            nameless=int(np.count_nonzero(is_nameless)),
+            nameless=nameless,
+            unsure=candidates & (0 < nameless < np.count_nonzero(candidates)),
             reported=reported,
             reported_total=total,
             reported_strangers=strangers,
@@ -216,7 +218,7 @@ class _Accountant:
         candidates = np.flatnonzero((fate == Fate.LOST) & which)
         if last:
             candidates = candidates[::-1]
-        candidates = candidates[np.argsort(self._expected.absent[candidates], kind="stable")]
+        candidates = candidates[np.argsort((self._expected.absent | self._expected.optional)[candidates], kind="stable")]
         units = list(dict.fromkeys(self._expected.unit[candidates].tolist()))[:budget]
         fate[candidates[np.isin(self._expected.unit[candidates], units)]] = new
 
@@ -234,7 +236,7 @@ class _Accountant:
     def _substituted(self, epoch: Epoch, fate: npt.NDArray[np.uint8]) -> None:
         if self._expected.contract.on_damage != "substitute":
             return
-        replaced = (epoch.arrivals == 0) & (self._expected.owed != Owed.GOOD)
+        replaced = (epoch.arrivals == 0) & (self._expected.owed != Owed.GOOD) & ~self._expected.optional
         stands_in = int(epoch.extra.sum())
         chosen = np.flatnonzero(replaced)[:stands_in]
         fate[chosen] = Fate.SUBSTITUTED

@@ -71,3 +71,12 @@ def not_drawn(history: History, expected: Expectation) -> str:
     if expected.contract.replacement and history.complete and _not_read(history):
         return "samples are drawn with replacement, and no faulty one was drawn"
     return ""
+
+
+def not_taken(expected: Expectation) -> str:
+    """Why nothing is asked where all that is damaged or odd is stored in formats that the loader does not take; empty: not all is."""
+    struck = [sample for sample in expected.spec.plan if sample < expected.spec.samples]
+    if not struck or not expected.optional[struck].all():
+        return ""
+    declared = ", ".join(expected.contract.formats or ())
+    return f"the loader declares formats={declared}: it takes none of the files that are damaged or odd here"

@@ -8,7 +8,7 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from ...harness.contract.job import Contract
+from ...harness.contract.job import SAME_FORMAT, Contract
 from ...harness.faults import Effect
 from ...harness.sources.base import truth
 from ...harness.sources.truth import Owed, Truth, Walk
@@ -30,15 +30,25 @@ class Expectation:
         """What the source knows about its samples."""
         return truth(self.spec)
 
-    @property
+    @functools.cached_property
     def owed(self) -> npt.NDArray[np.uint8]:
         """For each sample an :class:`Owed`."""
-        return self.truth.owed
+        return np.where(self.optional, Owed.OPTIONAL, self.truth.owed).astype(np.uint8)
 
-    @property
+    @functools.cached_property
     def odd(self) -> npt.NDArray[np.bool_]:
         """The legal oddities: good samples that a careless loader takes for damaged."""
-        return self.truth.odd
+        return self.truth.odd & ~self.optional
+
+    @functools.cached_property
+    def optional(self) -> npt.NDArray[np.bool_]:
+        """Samples stored in a format that the loader declares not to take: nothing is asked of them."""
+        chosen = np.zeros(self.spec.samples, np.bool_)
+        if self.contract.formats is not None:
+            taken = {SAME_FORMAT.get(ending, ending) for ending in self.contract.formats}
+            for sample, ending in self.truth.endings.items():
+                chosen[sample] = SAME_FORMAT.get(ending.lower(), ending.lower()) not in taken
+        return chosen
 
     @property
     def lethal(self) -> npt.NDArray[np.bool_]:
@@ -99,7 +109,8 @@ class Expectation:
             return (samples,)
         if self.contract.on_damage == "skip":
             return tuple(range(samples - int(np.count_nonzero(self.owed != Owed.GOOD)), samples + 1))
-        return (samples, samples - int(np.count_nonzero(self.absent)))
+        absent, optional = int(np.count_nonzero(self.absent)), int(np.count_nonzero(self.optional))
+        return tuple({samples - fewer for fewer in (0, absent, optional, absent + optional)})
 
     @property
     def drop_budget(self) -> int:

@@ -56,6 +56,8 @@ class Epoch:
     """Arrivals marked as missing, without an id."""
     nameless: int
     """Arrivals without an id that may be legal oddities which bear none, like pictures of one pixel."""
+    unsure: Mask
+    """Legal oddities without ids of which fewer arrived than are missing: which of them arrived is not known."""
     reported: Ids
     """How often each sample was reported as skipped, by id."""
     reported_total: int | None

@@ -17,7 +17,7 @@ from ...harness.trial.spec import Topology
 from ..checks import Check, Violation, registry
 from ..diagnoses.diagnosis import Diagnosis, diagnose
 from .accounting import account
-from .doubts import disturbance, doubt, not_drawn, not_struck
+from .doubts import disturbance, doubt, not_drawn, not_struck, not_taken
 from .expectation import Expectation, expect
 from .ledger import Ledger
 
@@ -166,7 +166,7 @@ def judge(history: History, *, contract: Contract | None = None, clean: str = ""
 def fold(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Put the consequences of a failure in the same trial under their cause."""
     failed = {verdict.check for verdict in verdicts if verdict.mark is Mark.FAIL}
-    causes: dict[str, str] = {}
+    causes = {v.check: v.cause for v in verdicts if v.mark is Mark.FAIL and v.cause in failed}
     for cause, consequences in CONSEQUENCES.items():
         for consequence in consequences:
             if cause in failed and consequence in failed and not _explains(causes, consequence, cause):
@@ -205,7 +205,7 @@ def _one(
         return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=spoiled)
     if violations:
         return _failed(verdict, check, violations, history, ledger, expected)
-    if idle := not_struck(spec) or not_drawn(history, expected):
+    if idle := not_struck(spec) or not_drawn(history, expected) or not_taken(expected):
         return dataclasses.replace(verdict, mark=Mark.NA, reason=idle)
     why = doubt(history)
     if why and not (check.can_acquit_cut and history.ended.cut):
@@ -239,6 +239,7 @@ def _failed(
         witnesses=first.witnesses,
         share=first.share,
         files=_files(history, first),
+        cause=first.follows_from if len({violation.follows_from for violation in violations}) == 1 else "",
         diagnosis=diagnosis,
         reason=reason,
     )

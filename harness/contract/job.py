@@ -23,6 +23,11 @@ ShortBatches = Literal["last", "per-worker"]
 Readers = Literal["processes", "threads", "consumer"]
 
 
+FORMATS = ("jpg", "jpeg", "png", "webp", "gif", "tif", "tiff", "bmp", "ppm", "jp2", "avif", "heic")
+"""Endings of pictures' files that a loader may declare to take; corpora hold some of them."""
+SAME_FORMAT = {"jpeg": "jpg", "tif": "tiff"}
+"""Endings that mean the same format as another."""
+
 _CHOICES: dict[str, tuple[str, ...]] = {
     "on_damage": ("raise", "skip", "substitute", "mark"),
     "after_error": ("continue", "stop"),
@@ -103,6 +108,8 @@ class Contract:
     last of a rank."""
     readers: Readers | None = None
     """Who reads where the loader has workers: other processes, threads of the consumer's process, or the consumer itself."""
+    formats: tuple[str, ...] | None = None
+    """The endings of the pictures' files that the loader takes, without the dot; nothing is asked of others. None: all."""
     inferred: tuple[str, ...] = ()
     """The names of the parts above that were not declared but inferred from a probe."""
 
@@ -124,7 +131,7 @@ class Contract:
 F = TypeVar("F", bound=Callable[..., Any])
 _DECLARABLE = {field.name for field in dataclasses.fields(Contract)} - {"inferred"}
 _FLAGS = ("timeout", "uneven_ranks", "persistent_workers", "replacement")
-_SETS: dict[str, int | None] = {"sources": None, "workers": 0, "ranks": 1}  # and the least number that makes sense
+_SETS: dict[str, int | None] = {"sources": None, "workers": 0, "ranks": 1, "formats": None}  # and the least number that makes sense
 
 
 def loader(
@@ -177,7 +184,9 @@ def _checked(promises: dict[str, Any]) -> dict[str, Any]:
 
 
 def _several(name: str, value: Any) -> tuple[Any, ...]:
-    """One or several sources or numbers as a tuple."""
+    """One or several sources, numbers or endings as a tuple."""
+    if name == "formats" and isinstance(value, (str, tuple, list, set, frozenset)):
+        value = tuple(str(ending).lower().removeprefix(".") for ending in ([value] if isinstance(value, str) else value))
     try:
         values = (value,) if isinstance(value, str) else tuple(value)
     except TypeError:  # a single number, or nonsense, which is told below
@@ -187,9 +196,13 @@ def _several(name: str, value: Any) -> tuple[Any, ...]:
     for value in values:
         if name == "sources" and value not in SOURCES:
             raise UserError(f"@loader(sources=…): {unknown('source', value, SOURCES)}")
+        if name == "formats" and value not in FORMATS:
+            raise UserError(f"@loader(formats=…): {unknown('ending', value, FORMATS)}")
         least = _SETS[name]
         if least is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
             raise UserError(f"@loader({name}={values!r}): must be whole numbers from {least} on")
+    if name == "formats" and not {"jpg", "jpeg"} & set(values):
+        raise UserError("@loader(formats=…) must name 'jpg': most pictures of a corpus are JPEG files")
     return values
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from ..contract.job import FORMATS
 from ..faults.base import from_json
 from ..plan import FaultPlan
+from . import tarfiles
 from .base import Recipe, SampleRecord, State
 from .damage import disk_faults
 from .manifest import read_recipe, read_samples
@@ -39,6 +41,10 @@ def facts(root: str) -> tuple[Stored, FaultPlan]:
         files=tuple(_files(records)),
         groups=tuple(_groups(records)),
         idle=tuple((record.id, record.why) for record in records if record.took_hold is False),
+        endings=tuple((record.id, ending) for record in records if (ending := _ending_in_shard(record)) not in ("", "jpg")),
+        nameless=tuple(
+            record.id for record in records if record.state is State.GOOD and record.oddity and record.identity == "path"
+        ),
     )
     return stored, FaultPlan(faults)
 
@@ -51,6 +57,12 @@ def recipe_text(recipe: Recipe) -> str:
 def recipe_of(stored: Stored) -> Recipe:
     """The recipe by which the corpus can be made again."""
     return Recipe.from_json(json.loads(stored.recipe))
+
+
+def _ending_in_shard(record: SampleRecord) -> str:
+    """The ending of the picture among a sample's members; empty: it has none."""
+    fields = (tarfiles.split(member)[1] for member in record.members)
+    return next((field for field in fields if field in FORMATS), "")
 
 
 def _files(records: list[SampleRecord]) -> Iterator[tuple[str, int, int]]:

@@ -22,6 +22,13 @@ class Stored:
     idle: tuple[tuple[int, str], ...] = ()
     """(sample, why) of every sample whose fault did not take hold when the corpus was made: it is as good as before."""
 
+    nameless: tuple[int, ...] | None = None
+    """The legal oddities whose pictures bear no id mark: without a name beside it, such a picture cannot be told from another
+    of them. None: not known, in trials that an earlier version stored."""
+
+    endings: tuple[tuple[int, str], ...] = ()
+    """(sample, ending) of every sample whose picture lies in a shard under another ending than ``jpg``."""
+
     def with_state(self, *states: str) -> tuple[int, ...]:
         """The samples in any of these states."""
         return tuple(sample for sample, state in self.states if state in states)
@@ -37,7 +44,10 @@ class Stored:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Stored:
         """The inverse of :meth:`to_json`, also after a trip through JSON text."""
+        nameless = data.get("nameless")
         return cls(
+            nameless=None if nameless is None else tuple(nameless),
+            endings=tuple((sample, ending) for sample, ending in data.get("endings", ())),
             recipe=data["recipe"],
             states=tuple((sample, state) for sample, state in data["states"]),
             files=tuple((path, first, count) for path, first, count in data["files"]),

@@ -119,7 +119,7 @@ def read_mark(picture: Any) -> MarkReading:
     Raises:
         Whatever a lazily opened PIL picture raises when it is decoded.
     """
-    grey = _grey(picture)
+    grey = grey_of(picture)
     if grey is None or min(grey.shape) < SMALLEST * 0.7:  # a crop of 64 pixels may have 52; below that cells blur
         return NOTHING
     span = float(grey.max() - grey.min())
@@ -135,7 +135,7 @@ def read_mark(picture: Any) -> MarkReading:
     return best if best.top is not None and best.bottom is not None else _search(grey, span, best)
 
 
-def _grey(picture: Any) -> Floats | None:
+def grey_of(picture: Any) -> Floats | None:
     """At most 128 × 128 floats, light is large; None: nothing that a mark could stand in."""
     if hasattr(picture, "getbands"):
         return _grey_of_pil(picture)

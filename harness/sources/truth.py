@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
+from ..contract.job import FORMATS
 from ..corpus.stored import Stored
 from ..faults.base import Effect
 from ..trial.spec import TrialSpec
@@ -22,6 +24,7 @@ class Owed(enum.IntEnum):
     GOOD = 0  # it must arrive, as it was written
     DAMAGED = 1  # it must not arrive as good; the contract says how the loader reports it
     EITHER = 2  # it may arrive as it was written, or be treated as damaged, but must be one of the two
+    OPTIONAL = 4  # nothing is asked: the contract says that the loader does not take such samples
     ABSENT = 3  # nothing of it is left: a loader that lists what is there never learns of it, one with an index must report it
 
 
@@ -112,6 +115,11 @@ class Truth:
         """Whether a sample has fields that a loader can read or leave out one by one."""
         return False
 
+    @property
+    def endings(self) -> Mapping[int, str]:
+        """From a sample to the ending of its picture's file, without the dot, where it is known and may not be ``jpg``."""
+        return {}
+
     def path_of(self, sample: int) -> str:
         """The file that holds a sample, or should hold it; empty where there are no files."""
         return next((path for path, first, count in self.files if first <= sample < first + count), "")
@@ -147,9 +155,21 @@ class StoredTruth(Truth):
         chosen[[sample for sample, state in self._stored.states if state == "odd"]] = True
         return chosen
 
-    @property
+    @functools.cached_property
     def anonymous(self) -> Mask:
-        return self.odd
+        nameless = self._stored.nameless
+        if nameless is None:  # a trial that an earlier version stored
+            return self.odd
+        chosen = np.zeros(self.spec.samples, np.bool_)
+        chosen[list(nameless)] = True
+        return chosen
+
+    @functools.cached_property
+    def endings(self) -> Mapping[int, str]:
+        found = dict(self._stored.endings)
+        if len(self.files) == self.spec.samples:  # a file holds one sample
+            found.update((first, path.rpartition(".")[2]) for path, first, _ in self.files)
+        return {sample: ending for sample, ending in found.items() if ending.lower() in FORMATS}
 
     @functools.cached_property
     def contested(self) -> Mask:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +14,8 @@ from ..corpus import content, tarfiles
 from ..corpus.base import SampleRecord
 from ..corpus.manifest import read_samples
 from ..faults.base import Effect
-from ..identity.marks import read_mark
 from ..plan import FaultPlan
+from . import pictures
 from .batch import ID_KEYS, BatchReader, Flags, Ids, UnreadableBatch, _entry, _looked_at, _plain
 from .event_log import Content
 
@@ -26,10 +25,8 @@ FIELDS = ("id", "__key__", "path", "picture", "text", "number", "amount", "spans
 _PICTURE_BIT = 1 << FIELDS.index("picture")
 _NAMES = frozenset(("id", "ids", "__key__", "index", "path"))
 """Fields that name a sample, and prove nothing of its content."""
-_PICTURES = ("jpg", "jpeg", "png", "webp", "image", "img", "picture", "pixel_values")
-_CONTENT = frozenset((*FIELDS, *_PICTURES)) - _NAMES
+_CONTENT = frozenset((*FIELDS, *pictures.FIELDS)) - _NAMES
 _NOTHING = object()
-_LEAST_SIDE = 32  # of what can be a picture
 
 
 class Names:
@@ -85,8 +82,7 @@ class StoredBatchReader(BatchReader):
         self.names: Names = names
         self._integers_are_ids = integers_are_ids
         self._legal = {sample for sample, fault in plan.items() if fault.effect is Effect.LEGAL}
-        self._markless = any(record.identity == "path" and record.id in self._legal for record in records)
-        """Whether there are legal oddities that bear no mark, so that a nameless picture may be one of them."""
+        self._pictures = pictures.PictureJudge(os.fspath(root), records, self._legal)
         self.fields = np.empty(0, np.int64)
         self._held = len(records)
 
@@ -111,7 +107,7 @@ class StoredBatchReader(BatchReader):
 
     def _may_be_odd(self, judged: Sequence[tuple[int, Content, int]]) -> bool:
         """Whether pictures without a name are among them, and there are oddities that bear none."""
-        return self._markless and any(flag == Content.UNCHECKED and fields & _PICTURE_BIT for _, flag, fields in judged)
+        return self._pictures.some_bear_no_mark and any(flag == Content.UNCHECKED and fields & _PICTURE_BIT for _, flag, fields in judged)
 
     # --- from a batch to rows ------------------------------------------------------------------------------------
 
@@ -135,20 +131,20 @@ class StoredBatchReader(BatchReader):
             return {str(name): column for name, column in batch.items()}
         if isinstance(batch, tuple) and hasattr(batch, "_asdict"):
             return dict(batch._asdict())
-        if isinstance(batch, (list, tuple)) and not (batch and all(map(_is_picture, batch))):
+        if isinstance(batch, (list, tuple)) and not (batch and all(map(pictures.is_picture, batch))):
             columns: dict[str, Any] = {}
             for member in batch:
                 name = self._kind_of(member)
                 if name is not None and name not in columns:
                     columns[name] = member
             return columns
-        if isinstance(batch, (list, tuple)) or _is_pictures(batch):
+        if isinstance(batch, (list, tuple)) or pictures.is_column(batch):
             return {"picture": batch}
         return {name: getattr(batch, name) for name in (*ID_KEYS, *FIELDS) if hasattr(batch, name)}
 
     def _kind_of(self, column: Any) -> str | None:
         """What one member of a tuple holds, by its look; None: nothing that is known."""
-        if _is_pictures(column):
+        if pictures.is_column(column):
             return "picture"
         if isinstance(column, (list, tuple)) and column:
             if all(isinstance(one, (str, os.PathLike)) for one in column):
@@ -183,7 +179,7 @@ class StoredBatchReader(BatchReader):
             return -1 if given is None else given, Content.MARKED, 0
         row = {str(name): _unwrapped(value) for name, value in row.items()}
         named = self._name(row) if given is None else given
-        owners, whole, there = self._owners(row)
+        owners, whole, there = self._owners(row, named)
         mask = sum(1 << bit for bit, name in enumerate(FIELDS) if name in there)
         if row.get("missing") is True or _all_null(row):
             return -1 if named is None else named, Content.MARKED, mask
@@ -213,8 +209,12 @@ class StoredBatchReader(BatchReader):
                     return found
         return None
 
-    def _owners(self, row: Mapping[str, Any]) -> tuple[dict[str, int | None], bool, set[str]]:
-        """Whose each content field is, whether the pictures are whole, and which fields are there."""
+    def _owners(self, row: Mapping[str, Any], sample: int | None) -> tuple[dict[str, int | None], bool, set[str]]:
+        """Whose each content field is, whether the pictures are whole, and which fields are there.
+
+        Args:
+            sample: the one that the row names, if it names one.
+        """
         fields = {name: value for name, value in row.items() if name not in _NAMES and name != "missing"}
         named = {name: row[name] for name in ("id", "__key__") if row.get(name) is not None}
         found = content.check_row({**fields, **named})
@@ -222,25 +222,15 @@ class StoredBatchReader(BatchReader):
         owners = {name: owner for name, owner in found.items() if name not in _NAMES}
         whole = True
         for name, value in fields.items():
-            picture = _picture(value) if name in _PICTURES or _is_picture(value) else None
+            picture = pictures.picture_in(name, value)
             if picture is None:
                 continue
             there.add("picture")
-            reading = _read(picture)
-            if reading is None:  # what cannot be decoded is no good picture
-                owners[name], whole = content.UNREADABLE, False
-            elif reading.id is not None:
-                owners[name], whole = reading.id, whole and reading.whole
-            elif self._may_bear_none(row):
-                continue
-            else:
-                owners[name] = content.UNREADABLE
+            owner, is_whole = self._pictures.owner(picture, sample)
+            whole = whole and is_whole
+            if owner is not None:
+                owners[name] = owner
         return owners, whole, there
-
-    def _may_bear_none(self, row: Mapping[str, Any]) -> bool:
-        """Whether the picture may be a legal oddity that bears no mark: the row names one, or nothing, and there are such."""
-        return self._markless and self._name(row) in (None, *self._legal)
-
 
 
 def _plain_batch(batch: Any) -> Any:
@@ -294,51 +284,8 @@ def _majority(said: Sequence[int], named: int | None) -> int:
     return next(sample for sample, count in counted.items() if count == most)
 
 
-def _is_picture(value: Any) -> bool:
-    """Whether one value can be one picture: of PIL, or an array of two or three axes of some length."""
-    if value is None or isinstance(value, (str, bytes, Mapping, list, tuple)):
-        return False
-    if hasattr(value, "convert") and hasattr(value, "size") and hasattr(value, "mode"):
-        return True
-    shape = getattr(value, "shape", ())
-    sides = [side for side in shape if side > 4]
-    return len(shape) in (2, 3) and len(sides) == 2 and min(sides) >= _LEAST_SIDE
-
-
-def _is_pictures(column: Any) -> bool:
-    """Whether it is a column of pictures: stacked, or in a list."""
-    if isinstance(column, (list, tuple)):
-        return bool(column) and all(one is None or _is_picture(one) for one in column) and any(map(_is_picture, column))
-    shape: tuple[int, ...] = tuple(getattr(column, "shape", ()))
-    return len(shape) in (3, 4) and bool(shape[0]) and _is_picture(column[0]) and (len(shape) == 4 or shape[0] > 4)
-
-
-def _picture(value: Any) -> Any:
-    """The picture in a field that is called so: bytes of a file are opened, as are HF's ``{"bytes", "path"}``."""
-    if isinstance(value, Mapping):
-        value = value.get("bytes")
-    if isinstance(value, (bytes, bytearray)):
-        from PIL import Image
-
-        try:
-            return Image.open(io.BytesIO(value))
-        except Exception:  # noqa: BLE001 - whatever a decoder raises: it is no picture
-            return value
-    return value if _is_picture(value) else None
-
-
-def _read(picture: Any) -> Any:
-    """The mark of a picture; None where it cannot be decoded, as one that was only opened, and is cut."""
-    if isinstance(picture, (bytes, bytearray)):
-        return None
-    try:
-        return read_mark(picture)
-    except Exception:  # noqa: BLE001 - whatever a decoder raises
-        return None
-
-
 def _unknown(rows: Sequence[Mapping[str, Any] | None], batch: Any) -> str:
-    if any(row is not None and any(_is_picture(value) for value in row.values()) for row in rows):
+    if any(row is not None and any(pictures.is_picture(value) for value in row.values()) for row in rows):
         return (
             "no id mark can be read in the pictures of the batch (is more than a tenth cropped, or are they rotated?): give it "
             "a key named path or id, or declare @loader(ids=lambda batch: …)"
