@@ -109,5 +109,6 @@ def test_pictures_that_nobody_can_read_are_no_proven_loss() -> None:
     assert broken("no-lost-batches", story("0,1,2,~ 4,5,6,7 3,8,9,11 end")) == []
     (read,) = broken("content-intact", story("0,1,2,~ 4,5,6,7 3,8,9,11 end"))
     assert read.happened == "1 picture arrived in which no id can be read; they may be any of the samples that did not arrive: 10"
+    assert broken("oddities-kept", story("0,1,2,~ 4,5,6,7 8-11 end")) == []
     (lost,) = broken("no-lost-batches", story("0,1,2,~ 4,5,6,7 3,8,9 end"))
     assert "at least 1 of the 2 never arrived" in lost.happened
