@@ -248,7 +248,7 @@ def oddities_kept(history: History, ledger: Ledger, expected: Expectation) -> It
     for epoch in ledger.epochs:
         gone = np.flatnonzero(expected.odd & np.isin(epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.MARKED)))
         lost = int(np.count_nonzero(epoch.fate[gone] == Fate.LOST))
-        if lost <= _unread(history, epoch):  # they may have arrived, as pictures in which no id can be read
+        if lost <= _unread(epoch, expected):  # they may have arrived, as pictures in which no id can be read
             gone = gone[epoch.fate[gone] != Fate.LOST]
         if len(gone):
             fates = sorted({Fate(int(epoch.fate[s])).name.lower() for s in gone})
