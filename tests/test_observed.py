@@ -104,11 +104,12 @@ def test_hangs_and_deaths() -> None:
 
 def test_skips_are_told_with_their_reasons_and_empty_ones_as_such() -> None:
     """Reported skips with the reasons given; an empty reason, and samples left out without a report, are told as such."""
-    good = Observed("error", struck=2, reasons={"OSError: cut": 2}, without_reason=1)
+    reasons = {"OSError: a.jpg cut at 7": 1, "OSError: b.jpg cut at 11": 1}
+    good = Observed("error", struck=2, reasons=reasons, without_reason=1)
     quiet = Observed("error", struck=1, silent=1)
     (fact,) = [f for f in card([result(good, Topology(0), 37, skipped=3), result(quiet, Topology(2), 39)]) if f.topic == "skips"]
     assert fact.text == (
-        "3 skips reported, 1 damaged sample left out without a report (in 1 trial), reasons: OSError: cut (2), "
+        "3 skips reported, 1 damaged sample left out without a report (in 1 trial), reasons: OSError: … cut at # (2), "
         "1 skip with an empty reason"
     )
 

@@ -366,6 +366,7 @@ def test_a_report_prints_as_a_summary_with_its_first_failures() -> None:
     """print(report) gives the conclusion, the totals, and the first failure of each broken promise, safe to print."""
     lines = str(report()).splitlines()
     assert lines[0].startswith("mypkg.data:make: 4 promises broken, in 8 of 17 trials: 10 failed, 2 inconclusive")
+    assert lines[1].startswith("one bad sample: 1 error, then the epoch goes on; 15 of 39 good samples do not arrive")
     assert [line.split()[2] for line in lines if line.startswith("FAIL one-bad")] == ["no-lost-batches"]
     assert [line.split()[-1] for line in lines if line.startswith("FAIL ")][:4] == [
         "no-lost-batches", "error-names-sample", "no-duplicates", "finite-epoch"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -133,7 +134,8 @@ def _skips(trials: Sequence[TrialResult]) -> list[Fact]:
         parts.append(f"{count(number, 'damaged sample')} left out without a report (in {count(len(silent), 'trial')})")
     reasons: collections.Counter[str] = collections.Counter()
     for trial in trials:
-        reasons.update(trial.observed.reasons)
+        for reason, times in trial.observed.reasons.items():
+            reasons[_without_names(reason)] += times
     empty = sum(trial.observed.without_reason for trial in trials)
     if reasons:
         most = "; ".join(f"{reason} ({times})" for reason, times in reasons.most_common(_MOST))
@@ -143,6 +145,16 @@ def _skips(trials: Sequence[TrialResult]) -> list[Fact]:
     if empty:
         parts.append(f"{count(empty, 'skip')} with an empty reason")
     return [Fact("skips", ", ".join(parts))]
+
+
+def _without_names(reason: str) -> str:
+    """The reason without what differs from sample to sample: paths, names of files, quoted texts and numbers.
+
+    >>> _without_names("OSError: a_05.jpg cannot be read: 53 bytes left of '/tmp/a_05.jpg'")
+    'OSError: … cannot be read: # bytes left of …'
+    """
+    text = re.sub(r"'[^']*'|\"[^\"]*\"|\S*[/\\]\S*|\S+\.\w{2,5}\b", "…", reason)
+    return re.sub(r"\d+", "#", text)
 
 
 def _surfaces(trials: Sequence[TrialResult]) -> list[Fact]:

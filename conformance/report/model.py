@@ -80,9 +80,10 @@ class Report:
         return card(self.trials)
 
     def __str__(self) -> str:
-        """What the run came to and its first failures, in a few lines; the whole is printed by ``badbatch run``."""
+        """What the run came to, what one bad sample costs, and the first failures, in a few lines."""
         head = f"{printable(self.loader)}: {self.conclusion}: {self.totals}"
-        return "\n".join([head, *first_failures(self.verdicts, self.stale_known)])
+        costs = [f"one bad sample: {printable(str(fact))}" for fact in self.card if fact.topic == "bad sample"]
+        return "\n".join([head, *costs, *first_failures(self.verdicts, self.stale_known)])
 
     def __repr__(self) -> str:
         return short(self.loader, self.verdicts, self.summary, self.stale_known)
