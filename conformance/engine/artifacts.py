@@ -87,7 +87,7 @@ def _copy_trial(folder: Path, target: Path) -> None:
         )
     try:
         shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("tmp", "rendezvous", "attempts-*"))
+        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("tmp", "rendezvous*", "attempts-*"))
     except OSError:
         shutil.rmtree(target, ignore_errors=True)  # half a trial cannot be run again
         raise

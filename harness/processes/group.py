@@ -1,8 +1,9 @@
-"""The process group of a trial's ranks."""
+"""The process group of a trial's ranks: the default one that a loader finds, and one of our own for lock step."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,10 +14,32 @@ from ..trial.spec import TrialSpec
 _LOCKSTEP_TIMEOUT_S = 6.0  # a rank that waits longer than the longest step of its scenarios waits for ever
 
 
+class LockStep:
+    """One collective operation a step, as distributed data parallel training has, in a group that no loader can reach."""
+
+    def __init__(self, rank: int, ranks: int, folder: Path) -> None:
+        import torch.distributed
+
+        dist: Any = torch.distributed  # its stubs do not name what follows
+        store = dist.FileStore(str(folder / "rendezvous-steps"), ranks)
+        self._group = dist.ProcessGroupGloo(store, rank, ranks, timedelta(seconds=_LOCKSTEP_TIMEOUT_S))
+
+    def step(self) -> None:
+        """Meet the other ranks.
+
+        Raises:
+            RuntimeError: one of them did not come in time, or has gone.
+        """
+        import torch
+
+        self._group.allreduce([torch.ones(1)]).wait()
+
+
 @contextlib.contextmanager
-def process_group(spec: TrialSpec, rank: int, folder: Path) -> Iterator[Any]:
-    """A real gloo group over all ranks of the trial, with the environment that torchrun sets."""
-    if spec.topology.ranks == 1:
+def process_group(spec: TrialSpec, rank: int, folder: Path) -> Iterator[LockStep | None]:
+    """A real gloo group over all ranks of the trial is the default group, until the loader makes its own."""
+    ranks = spec.topology.ranks
+    if ranks == 1:
         yield None
         return
     import torch.distributed as dist
@@ -25,12 +48,44 @@ def process_group(spec: TrialSpec, rank: int, folder: Path) -> Iterator[Any]:
         "gloo",
         init_method=f"file://{folder / 'rendezvous'}",
         rank=rank,
-        world_size=spec.topology.ranks,
+        world_size=ranks,
         timeout=timedelta(seconds=spec.deadline_s),
     )
+    _Standing.group = dist.group.WORLD
     try:
         dist.barrier()  # a rank that ends at once must not take the group down while its peer still connects
-        yield dist.new_group(backend="gloo", timeout=timedelta(seconds=_LOCKSTEP_TIMEOUT_S)) if spec.lockstep else None
+        yield LockStep(rank, ranks, folder) if spec.lockstep else None
     finally:
         with contextlib.suppress(RuntimeError):  # a peer that died leaves a group that cannot be taken down in order
+            if dist.is_initialized():
+                dist.destroy_process_group()
+
+
+class _Standing:
+    """The default group that was made here; None: there is none, or the loader's has taken its place."""
+
+    group: Any = None
+
+
+def let_loaders_make_groups() -> None:
+    """Have ``init_process_group`` replace our own default group, where it would refuse to make a second one.
+
+    To be called before the loader's module is imported, which may import the function by its name.
+    """
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d
+
+    if not dist.is_available() or hasattr(dist.init_process_group, "__wrapped_by_badbatch__"):
+        return
+    make = dist.init_process_group
+
+    @functools.wraps(make)
+    def init_process_group(*args: Any, **options: Any) -> None:
+        if _Standing.group is not None and dist.is_initialized() and dist.group.WORLD is _Standing.group:
+            _Standing.group = None
             dist.destroy_process_group()
+        make(*args, **options)
+
+    init_process_group.__wrapped_by_badbatch__ = True  # type: ignore[attr-defined]
+    dist.init_process_group = init_process_group
+    distributed_c10d.init_process_group = init_process_group

@@ -18,7 +18,7 @@ from .group import process_group
 def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
     """Run one rank of a trial in this process, to its end."""
     recorder = Recorder(folder, rank)
-    with process_group(spec, rank, folder) as group:
+    with process_group(spec, rank, folder) as lockstep:
         source = find(spec.source)
         offer = source.serve(spec, rank, recorder, folder)
         batches = source.reader(spec, target.ids)
@@ -43,7 +43,7 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
             persistent_workers=spec.topology.persistent,
         )
         del offer  # the loader alone holds the data set
-        consumer = Consumer(spec, rank, recorder, batches, group, leaks)
+        consumer = Consumer(spec, rank, recorder, batches, lockstep, leaks)
         box = [job]
         del job
         consumer.run(lambda: build(target, box.pop()))

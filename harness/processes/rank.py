@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import signal
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..trial.spec import TrialSpec
+from .group import let_loaders_make_groups
 from .process_tree import die_with_parent
 from .temporary_folder import temporary_folder
 
@@ -32,11 +34,17 @@ def enter_directory(directory: str) -> None:
 
 
 def environment(spec: TrialSpec, rank: int, folder: Path, temporary: Path) -> dict[str, str]:
-    """The variables that torchrun sets for a rank, and those of temporary folders of the trial's own."""
-    ranks = str(spec.topology.ranks)
-    return {
+    """The variables of temporary folders of the trial's own, and with several ranks those that torchrun sets."""
+    own = {
         "TMPDIR": str(temporary),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),  # torch makes it by itself, in TMPDIR, for no loader's sake
+    }
+    return own if spec.topology.ranks == 1 else own | _torchrun(spec.topology.ranks, rank)
+
+
+def _torchrun(world_size: int, rank: int) -> dict[str, str]:
+    ranks = str(world_size)
+    return {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "GROUP_RANK": "0",
@@ -47,11 +55,15 @@ def environment(spec: TrialSpec, rank: int, folder: Path, temporary: Path) -> di
         "GROUP_WORLD_SIZE": "1",
         "ROLE_WORLD_SIZE": ranks,
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": "29500",
+        "MASTER_PORT": os.environ["MASTER_PORT"],  # the trial's own, from its supervisor
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": "0",
         "TORCHELASTIC_RUN_ID": "badbatch",
     }
+
+
+_DISTRIBUTED = re.compile(r"(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MASTER_(ADDR|PORT)|TORCHELASTIC_.*")
+"""Variables that say that a process is one of several."""
 
 
 def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
@@ -66,7 +78,12 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(signum, signal.SIG_DFL)
-        os.environ.update(environment(spec, rank, folder, temporary_folder(folder)))
+        chosen = environment(spec, rank, folder, temporary_folder(folder))
+        for name in filter(_DISTRIBUTED.fullmatch, list(os.environ)):  # of a job in which badbatch itself may run
+            del os.environ[name]
+        os.environ.update(chosen)
+        if spec.topology.ranks > 1:
+            let_loaders_make_groups()
         find_source(spec.source).enter(spec, rank, folder)
         tempfile.tempdir = None
         name_semaphores(folder)

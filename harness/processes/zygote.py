@@ -26,7 +26,9 @@ from typing import Any, NoReturn
 from ..errors import LoaderError
 from ..trial.spec import TrialSpec
 from .cleanup import Segments, clear_away, standing_segments
+from .group import let_loaders_make_groups
 from .memory import settle, use_huge_pages
+from .ports import Ports
 from .process_tree import adopt_orphans, descendants, die_with_parent, end_all
 from .rank import become, enter_directory, redirect
 from .rehearsal import rehearse
@@ -45,6 +47,8 @@ class Zygote:
         self._control = control
         self._input = b""
         self._wardens: dict[int, tuple[int, Path, Segments]] = {}
+        self._ports = Ports()
+        self._port_of: dict[int, int] = {}
         self._fork_ranks = True
         self._scratch: str | None = None
         self._dismissed = False
@@ -100,6 +104,7 @@ class Zygote:
         from ..contract.calling import resolve
         from . import offer  # noqa: F401 - so that no trial pays for importing it
 
+        let_loaders_make_groups()
         before = set(threading.enumerate())
         target = resolve(hello["loader"])
         started = [thread.name for thread in threading.enumerate() if thread not in before]
@@ -136,7 +141,10 @@ class Zygote:
                 use_huge_pages()
             folder = Path(message["folder"])
             standing = standing_segments()
-            self._wardens[self._fork_warden(folder, standing)] = message["run"], folder, standing
+            port = self._ports.take()
+            pid = self._fork_warden(folder, standing, port)
+            self._wardens[pid] = message["run"], folder, standing
+            self._port_of[pid] = port
             return
         for word, signum in (("stop", signal.SIGTERM), ("kill", signal.SIGKILL)):
             if word in message:
@@ -144,7 +152,7 @@ class Zygote:
                     if number == message[word]:
                         os.kill(pid, signum)
 
-    def _fork_warden(self, folder: Path, standing: Segments) -> int:
+    def _fork_warden(self, folder: Path, standing: Segments, port: int) -> int:
         zygote = os.getpid()
         pid = os.fork()
         if pid:
@@ -157,6 +165,7 @@ class Zygote:
                 signal.signal(signum, signal.SIG_DFL)
             die_with_parent(signal.SIGTERM, zygote)
             self._control.close()
+            os.environ["MASTER_PORT"] = str(port)
             spec = TrialSpec.read(folder / "trial.json")
             TrialSupervisor(spec, folder, lambda rank: self._start_rank(spec, folder, rank), standing).run()
             code = 0
@@ -194,6 +203,7 @@ class Zygote:
             if pid not in self._wardens:
                 continue
             number, folder, standing = self._wardens.pop(pid)
+            self._ports.give_back(self._port_of.pop(pid))
             if status != 0:  # the trial supervisor itself was killed: what it watched has come to us
                 end_all(self._strays, _STRAYS_WITHIN_S)
                 clear_away(folder, set(), standing)

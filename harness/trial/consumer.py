@@ -28,6 +28,14 @@ class LeakWatch(Protocol):
         ...
 
 
+class LockStep(Protocol):
+    """Meets the other ranks once a step, as distributed training does."""
+
+    def step(self) -> None:
+        """Raises RuntimeError where another rank does not come."""
+        ...
+
+
 class Consumer:
     """Calls the loader as a training loop would, catches whatever comes, and records it.
 
@@ -37,12 +45,18 @@ class Consumer:
     """
 
     def __init__(
-        self, spec: TrialSpec, rank: int, recorder: Recorder, reader: BatchReader, group: Any, leaks: LeakWatch
+        self,
+        spec: TrialSpec,
+        rank: int,
+        recorder: Recorder,
+        reader: BatchReader,
+        lockstep: LockStep | None,
+        leaks: LeakWatch,
     ) -> None:
         self._spec = spec
         self._record = recorder
         self._read = reader
-        self._group = group
+        self._lockstep = lockstep
         self._leaks = leaks
         self._rank = rank
         self._epoch = 0
@@ -192,16 +206,13 @@ class Consumer:
                 self._record.many(Kind.FIELDS, ids, self._read.fields, 0, self._epoch)
 
     def _together(self) -> None:
-        if self._group is None:
+        if self._lockstep is None:
             return
-        import torch
-        import torch.distributed as dist
-
         try:
-            dist.all_reduce(torch.ones(1), group=self._group)
+            self._lockstep.step()
         except RuntimeError as error:  # gloo's only class for: timed out, or the peer has gone
             self._record(Kind.WAITED, aux=self._step, sample=self._record.error(error), epoch=self._epoch)
-            self._group = None
+            self._lockstep = None
 
     def _reported(self, loader: Any) -> None:
         reported, _ = self.guarded(lambda: _skipped(loader), Where.REPORT)
