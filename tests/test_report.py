@@ -293,6 +293,29 @@ def test_different_happenings_are_different_defects() -> None:
     assert [group.trials for group in digest.digest(with_verdicts(*several)).broken] == [2, 1]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("left 2 files: /tmp/badbatch-a/x.sock", "left 1 file: /tmp/badbatch-b/y.sock", True),
+        ("it says only: cannot read 'art/a.jpg'", "it says only: cannot read 'health/b.jpg'", True),
+        ("it says only: cannot read a.jpg", "it says only: cannot read b.png", True),
+        ("it says only: <Queue at 0x7f3a>", "it says only: <Queue at 0x9c01d>", True),
+        ("samples 5, 8-11 and 3 more are gone", "samples 7 are gone", True),
+        ("1 batch before the last was short", "3 batches before the last were short", True),
+        ("it says only: RuntimeError", "it says only: ValueError", False),
+        ("it says only: torch.utils.data failed", "it says only: torch.nn.modules failed", False),
+        ("the consumer got RuntimeError (1)", "the consumer got OSError (1)", False),
+    ],
+)
+def test_paths_counts_and_addresses_do_not_tell_defects_apart(one: str, other: str, same: bool) -> None:
+    """What differs from trial to trial, and says nothing of the cause, does not make a second defect of one."""
+    several = [
+        verdict("a", Mark.FAIL, scenario, WORKERS, promised="p", happened=text)
+        for scenario, text in (("clean", one), ("tiny", other))
+    ]
+    assert len(digest.digest(with_verdicts(*several)).broken) == (1 if same else 2)
+
+
 def test_consequences_stand_under_their_cause() -> None:
     """A failure that follows from another is named there, and told nowhere else."""
     found = digest.digest(report())

@@ -41,7 +41,8 @@ def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Ite
             if short > allowed:
                 sizes = ", ".join(str(int(n)) for n in got[:12]) + (" …" if len(got) > 12 else "")
                 promised = "only the last batch is short" if not allowed else f"at most {allowed} batches are short"
-                yield Violation(promised, f"{where}: {count(short, 'batch')} before the last were short (sizes {sizes})")
+                were = "was" if short == 1 else "were"
+                yield Violation(promised, f"{where}: {count(short, 'batch')} before the last {were} short (sizes {sizes})")
             elif ended and len(got) and got[-1] < size and not allowed and (which := _no_short_last(history, expected)):
                 yield Violation(f"with {which} no batch is short", f"{where}: the last holds {int(got[-1])}")
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from ..checks.base import count
 from ..judging.verdict import CUT_SHORT_BY, Verdict
+from .general import general
 from .headline import by_trial
 from .model import Report
 from .places import Column, column_of, in_words
@@ -126,12 +127,16 @@ def _told_once(members: Sequence[Verdict], follows: tuple[str, ...], lost: int, 
 def _defect(verdict: Verdict) -> tuple[str, str]:
     """What two failures share that are the same defect: the check, and the diagnosis or, without one, what happened.
 
-    Numbers, and which worker or rank it was, differ from scenario to scenario and play no part.
+    Numbers, paths, addresses in memory, and which worker or rank it was, differ from trial to trial and play no part.
     """
     if verdict.diagnosis is not None:
         return verdict.check, verdict.diagnosis.id
-    text = f"{verdict.promised}: {verdict.happened}".partition(" (and ")[0]
-    text = re.sub(r"\d+(\.\d+)?((, |-)\d+)*", "#", text)
+    text = general(f"{verdict.promised}: {verdict.happened}".partition(" (and ")[0])
     text = re.sub(r"(, rank #| of rank #)", "", text)
     text = re.sub(r"worker #|the reading process", "it", text)
-    return verdict.check, re.sub(r"# (\w+?)(es|s)?\b", r"# \1", text)
+    text = re.sub(r"# (\w+)", lambda match: f"# {_singular(match[1])}", text)
+    return verdict.check, re.sub(r"\bwere\b", "was", re.sub(r"\bare\b", "is", text))
+
+
+def _singular(noun: str) -> str:
+    return noun.removesuffix("es") if noun.endswith(("ches", "sses")) else noun.removesuffix("s")

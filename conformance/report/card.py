@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..checks.base import count
+from .general import general
 from .places import Column, in_words
 from .result import TrialResult
 
@@ -135,7 +135,7 @@ def _skips(trials: Sequence[TrialResult]) -> list[Fact]:
     reasons: collections.Counter[str] = collections.Counter()
     for trial in trials:
         for reason, times in trial.observed.reasons.items():
-            reasons[_without_names(reason)] += times
+            reasons[general(reason)] += times
     empty = sum(trial.observed.without_reason for trial in trials)
     if reasons:
         most = "; ".join(f"{reason} ({times})" for reason, times in reasons.most_common(_MOST))
@@ -145,16 +145,6 @@ def _skips(trials: Sequence[TrialResult]) -> list[Fact]:
     if empty:
         parts.append(f"{count(empty, 'skip')} with an empty reason")
     return [Fact("skips", ", ".join(parts))]
-
-
-def _without_names(reason: str) -> str:
-    """The reason without what differs from sample to sample: paths, names of files, quoted texts and numbers.
-
-    >>> _without_names("OSError: a_05.jpg cannot be read: 53 bytes left of '/tmp/a_05.jpg'")
-    'OSError: … cannot be read: # bytes left of …'
-    """
-    text = re.sub(r"'[^']*'|\"[^\"]*\"|\S*[/\\]\S*|\S+\.\w{2,5}\b", "…", reason)
-    return re.sub(r"\d+", "#", text)
 
 
 def _surfaces(trials: Sequence[TrialResult]) -> list[Fact]:
