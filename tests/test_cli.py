@@ -154,6 +154,7 @@ def test_the_words_of_reports_are_explained(capsys: pytest.CaptureFixture[str]) 
     ends = ["ended", "gave up", "never began", "stalled", "out of time", "interrupted"]
     words = [*SIGNS, *(state.value for state in State), *SOURCES, *labels, *ends, "odd", "lost", "doubled", "declared", "inferred"]
     words += ["contested", "flaky", "topology", "collateral", "inconclusive", "unsteady", "Flaky", "not applicable"]
+    words += ["observed", "bad sample", "errors", "hung read", "death", "skips", "delay", "Fix these first"]
     for word in words:
         assert run("explain", *word.split()) == 0, word
         capsys.readouterr()

@@ -108,6 +108,11 @@ WORDS: tuple[Term, ...] = (
         "corpus again.",
     ),
     Term(
+        "Fix these first",
+        "At the end of a report: the broken promises, those that lose the most samples first, each with its likely cause.",
+        see=("lost", "diagnosis"),
+    ),
+    Term(
         "flaky",
         "A verdict that was not the same in each run of the trial: the check failed in some runs and held in others. Most often a "
         "race, for example after the death of a worker. --repeat 20 measures the rate.",
@@ -175,6 +180,14 @@ WORDS: tuple[Term, ...] = (
         also=("not applicable", "-"),
     ),
     Term("note", "In a report: something that was different from what was asked, for example a longer timeout."),
+    Term(
+        "observed",
+        "At the head of a report: what the trials showed of the loader, before anything is judged. bad sample: what one bad sample "
+        "costs. errors: what comes after the first error. hung read and death: what happens when a read hangs, and when a worker "
+        "dies. skips: how many were reported, and with which reasons. delay: how long it takes until the consumer is told.",
+        also=("bad sample", "errors", "hung read", "death", "skips", "delay"),
+        see=("contract", "trial"),
+    ),
     Term(
         "odd",
         "The state of a sample that is unusual but legal, such as a grey picture or a name with spaces. It is good, and must arrive.",
