@@ -158,9 +158,9 @@ def table() -> str:
     out = [
         "# What decoders do with damaged pictures",
         "",
-        "Written by `badbatch corpus decoders`, not by hand. Each cell is what the decoder did with a picture of ours that was",
-        "damaged so: **raises** or **returns None** (it refused), **damaged** (it delivered something else than the picture,",
-        "without a word, and how much of it differs), or **whole** (the picture came as if nothing were wrong).",
+        "Written by `badbatch corpus decoders`, not by hand. Each cell says what the decoder did with a picture of ours that",
+        "has this damage: **raises** or **returns None** (it reported an error), **damaged** (it returned a wrong picture without an",
+        "error; the cell says how much of it differs), or **whole** (it returned the whole picture).",
         "",
         f"Asked here: {made}.",
         "",
