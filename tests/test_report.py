@@ -72,6 +72,25 @@ def test_live_is_stored(render: object) -> None:
     assert render(stored(report())) == render(report())  # type: ignore[operator]
 
 
+def test_checks_that_are_flaky_in_the_same_trials_stand_together() -> None:
+    """A trial that was cut in one of its runs makes many verdicts flaky: they are one line."""
+    several = [verdict(check, Mark.INCONCLUSIVE, "exit", WORKERS, reason="cut", flaky=(0, 2)) for check in ("a", "b", "c")]
+    failed = verdict("d", Mark.FAIL, "exit", WORKERS, happened="h", flaky=(1, 2))
+    found = digest.digest(with_verdicts(*several, failed)).flaky
+    assert [(reason.check, reason.text) for reason in found] == [
+        ("d", "failed in 1 of 2 runs"), ("a, b, c", "inconclusive in some of 2 runs")
+    ]
+
+
+def test_what_shows_in_each_run_is_fixed_before_what_is_flaky() -> None:
+    """Of two defects that break one promise, the one to fix first is the one that shows in each run, though it loses less."""
+    always = verdict("a", Mark.FAIL, "clean", ALONE, happened="one thing", lost=(1,))
+    rarely = verdict("a", Mark.FAIL, "tiny", ALONE, happened="another", lost=(1, 2, 3), flaky=(1, 2))
+    (first,) = digest.digest(with_verdicts(rarely, always)).first
+    assert (first.worst.verdict.happened, first.lost, first.trials) == ("one thing", 3, 2)
+    assert "flaky" not in first.extent
+
+
 def test_json_round_trip() -> None:
     """A JSON report that is read and written again is the same."""
     assert stored(report()).to_json() == report().to_json()

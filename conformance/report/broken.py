@@ -48,7 +48,7 @@ class First:
     """One promise that is to be fixed, with all the defects that break it."""
 
     worst: Broken
-    """The defect that loses the most samples."""
+    """The defect that loses the most samples, of those that show in each run where there is one."""
     lost: int
     """Samples that did not arrive in the trial that lost the most."""
     trials: int
@@ -78,9 +78,10 @@ def fix_first(broken: Sequence[Broken]) -> tuple[First, ...]:
         by_check[group.verdict.check].append(group)
     found = []
     for groups in by_check.values():
-        worst = max(groups, key=lambda group: (group.lost, group.trials))
+        worst = max(groups, key=lambda group: (group.verdict.flaky is None, group.lost, group.trials))
         others = [g.verdict.diagnosis.id if g.verdict.diagnosis else "another cause" for g in groups if g is not worst]
-        found.append(First(worst, worst.lost, sum(group.trials for group in groups), tuple(dict.fromkeys(others))))
+        lost, trials = max(group.lost for group in groups), sum(group.trials for group in groups)
+        found.append(First(worst, lost, trials, tuple(dict.fromkeys(others))))
     return tuple(sorted(found, key=lambda first: (-first.lost, -first.trials)))
 
 

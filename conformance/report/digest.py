@@ -39,7 +39,7 @@ class Reason:
     """Verdicts that share one reason."""
 
     check: str
-    """Empty where they are of several checks."""
+    """Or several, with commas between them; empty where it does not matter which."""
     text: str
     verdicts: int
     trials: tuple[str, ...]
@@ -155,11 +155,15 @@ def _flaky(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple
         if verdict.flaky is not None:
             failed, runs = verdict.flaky
             rate = f"failed in {failed} of {runs} runs" if failed else f"{verdict.mark.value} in some of {runs} runs"
-            grouped[verdict.check, rate].append(verdict)
-    return tuple(
-        dataclasses.replace(_reason(members, ran, check=check, most=None), text=rate)
-        for (check, rate), members in sorted(grouped.items())
-    )
+            grouped[rate, verdict.check].append(verdict)
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = collections.defaultdict(list)
+    for (rate, check), members in grouped.items():  # checks that were flaky in the same trials stand together
+        together[rate, tuple(v.trial for v in members)].append(check)
+    found = []
+    for (rate, _), checks in together.items():
+        members = [v for check in checks for v in grouped[rate, check]]
+        found.append(dataclasses.replace(_reason(members, ran, check=", ".join(checks), most=None), text=rate))
+    return tuple(sorted(found, key=lambda reason: (not reason.text.startswith("failed"), reason.check)))
 
 
 def _inconclusive(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple[Reason, ...]:
