@@ -7,10 +7,14 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...harness.errors import UserError
+from ...harness.trial.history import History
+from ...harness.trial.snapshots import add_stored
 from ...harness.trial.spec import TrialSpec
+from ..judging.verdict import Mark, Verdict
 
 
 class Artifacts:
@@ -64,6 +68,13 @@ class Artifacts:
                 kept = None
         shutil.rmtree(folder, ignore_errors=True)
         return kept
+
+
+def keep_pictures(history: History, verdicts: Sequence[Verdict]) -> None:
+    """Put the stored pictures of the samples that are blamed beside those that arrived, in the folder of a failing trial."""
+    blamed = [s for v in verdicts if v.mark is Mark.FAIL for s in (*v.lost, *v.witnesses, *v.duplicated)]
+    if history.folder is not None and history.spec.root is not None:
+        add_stored(Path(history.folder), history.spec.root, blamed)
 
 
 def _make_writable(folder: Path) -> None:

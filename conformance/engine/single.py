@@ -24,6 +24,7 @@ from ..judging.verdict import Verdict, judge
 from ..report.model import Report
 from ..report.result import TrialResult
 from ..report.run import Run
+from .artifacts import keep_pictures
 
 
 def trial_file(path: Path) -> Path:
@@ -79,6 +80,8 @@ def replay(
         folder = Path(scratch) / "trial" if keep is None else keep
         with Supervisor(spec.loader, spec.directory, isolation) as supervisor:
             history = supervisor.run(source.restore(spec, Path(scratch)), folder)
+            if keep is not None:
+                keep_pictures(history, judge(history))
             return report_on(history, supervisor.versions, supervisor.isolation, kept=keep is not None), history
 
 

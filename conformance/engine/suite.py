@@ -24,7 +24,7 @@ from ..judging.verdict import Mark, Verdict, judge
 from ..report.model import Report
 from ..report.result import TrialResult
 from ..report.run import Run
-from .artifacts import Artifacts
+from .artifacts import Artifacts, keep_pictures
 from .claims import Claims
 from .policy import CONFIRM, Next, Policy
 from .pool import Done, Pool, Task
@@ -339,6 +339,8 @@ class Suite:
             self._submit(state, alone=True)
             shutil.rmtree(folder, ignore_errors=True)
             return
+        if failed:
+            keep_pictures(history, verdicts)
         failed_before = any(v.mark is Mark.FAIL for _, earlier in state.runs[:-1] for v in earlier)
         if failed or not failed_before:  # a passing repetition must not replace the record of the failure
             state.folder = self._artifacts.keep(folder, kept, failed, state.keeps) or state.folder

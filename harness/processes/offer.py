@@ -10,6 +10,7 @@ from ..sources.base import find
 from ..trial.consumer import Consumer
 from ..trial.event_log import Kind, Recorder
 from ..trial.on_skip import OnSkip
+from ..trial.snapshots import Album
 from ..trial.spec import TrialSpec
 from . import leaks
 from .group import process_group
@@ -43,7 +44,7 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
             persistent_workers=spec.topology.persistent,
         )
         del offer  # the loader alone holds the data set
-        consumer = Consumer(spec, rank, recorder, batches, lockstep, leaks)
+        consumer = Consumer(spec, rank, recorder, batches, lockstep, leaks, Album(folder))
         box = [job]
         del job
         consumer.run(lambda: build(target, box.pop()))

@@ -46,6 +46,8 @@ class BatchReader:
         self._lookup = lookup
         self.names = lookup
         """From a path or key to the sample's id, for sources on disk."""
+        self.wrong: list[tuple[int, Any]] = []
+        """The pictures of the batch read last that are not what was written: (id, or -1 where it is not known; picture)."""
         self.fields: Ids | None = None
         """For each sample of the batch read last, which fields it came with; None: that is not told."""
         self._odd: dict[int, npt.NDArray[np.float64]] = {}

@@ -13,6 +13,7 @@ from ..contract.calling import Built
 from ..errors import LoaderError, one_line
 from .batch import BatchReader, UnreadableBatch
 from .event_log import Cap, Kind, Recorder, Remains, Where
+from .snapshots import Album
 from .spec import CLOSE_WITHIN_S, TrialSpec
 
 
@@ -52,12 +53,14 @@ class Consumer:
         reader: BatchReader,
         lockstep: LockStep | None,
         leaks: LeakWatch,
+        album: Album,
     ) -> None:
         self._spec = spec
         self._record = recorder
         self._read = reader
         self._lockstep = lockstep
         self._leaks = leaks
+        self._album = album
         self._rank = rank
         self._epoch = 0
         self._step = 0
@@ -187,6 +190,12 @@ class Consumer:
         self._record(Kind.CAPPED, aux=self._step, flags=why, epoch=self._epoch)
 
     def _got(self, batch: Any) -> None:
+        self._arrived(batch)
+        for sample, picture in self._read.wrong:
+            self._album.add(sample, picture)
+        self._read.wrong = []  # a picture may be a view into the batch, and must not keep it
+
+    def _arrived(self, batch: Any) -> None:
         try:
             ids, flags = self._read.read(batch)
         except UnreadableBatch as error:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..corpus import content, tarfiles
-from ..corpus.base import SampleRecord
+from ..corpus.base import SampleRecord, State
 from ..corpus.manifest import read_samples
 from ..faults.base import Effect
 from ..plan import FaultPlan
@@ -83,6 +83,7 @@ class StoredBatchReader(BatchReader):
         self._integers_are_ids = integers_are_ids
         self._legal = {sample for sample, fault in plan.items() if fault.effect is Effect.LEGAL}
         self._pictures = pictures.PictureJudge(os.fspath(root), records, self._legal)
+        self._contested = {record.id for record in records if record.state is State.CONTESTED}
         self.fields = np.empty(0, np.int64)
         self._held = len(records)
 
@@ -97,6 +98,11 @@ class StoredBatchReader(BatchReader):
             if given is None or len(given) != len(rows):
                 raise UnreadableBatch("@loader(ids=…) returned no sequence of whole numbers, one for each sample")
         judged = [self._row(row, None if given is None else int(given[place])) for place, row in enumerate(rows)]
+        self.wrong = [
+            (sample, picture)
+            for row, (sample, flag, _) in zip(rows, judged, strict=True)
+            if flag & Content.WRONG and sample not in self._contested and (picture := _first_picture(row)) is not None
+        ]
         if judged and all(sample < 0 and flag != Content.MARKED for sample, flag, _ in judged) and not self._may_be_odd(judged):
             raise UnreadableBatch(_unknown(rows, batch))
         self.fields = np.array([fields for _, _, fields in judged], np.int64)
@@ -231,6 +237,11 @@ class StoredBatchReader(BatchReader):
             if owner is not None:
                 owners[name] = owner
         return owners, whole, there
+
+
+def _first_picture(row: Mapping[str, Any] | None) -> Any:
+    found = (pictures.picture_in(str(name), value) for name, value in (row or {}).items())
+    return next((picture for picture in found if picture is not None), None)
 
 
 def _plain_batch(batch: Any) -> Any:

@@ -12,7 +12,7 @@ from ...lines import LineFault
 @fault("long-line", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class LongLine(LineFault):
-    """The line is legal and many megabytes long, most of it spaces: readers that work in blocks refuse it."""
+    """The line is legal and megabytes long, most of it spaces: readers that work in blocks refuse it."""
 
     kinds = ("jsonl",)
     family = "size"
@@ -27,9 +27,9 @@ class LongLine(LineFault):
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> LongLine:
-        # Two of the size that is asked for, a few of more than any usual block, then more than a usual buffer of 64 KiB:
-        # a large corpus would else be spaces for the most part.
-        return cls(50 if turn < 2 else 5 if turn < 8 else 0.07)
+        # Two lines longer than usual blocks of 1 MiB, then lines longer than usual buffers of 64 KiB: a corpus would else be
+        # spaces for the most part. One longer than any usual block comes where the others are as much together.
+        return cls(3 if turn < 2 else 50 if turn % 1000 == 999 else 0.07)
 
     def change_line(self, line: bytes) -> bytes:
         return line[:-1].ljust(int(self.megabytes * 1_000_000) - 1) + line[-1:]
