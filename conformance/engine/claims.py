@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import time
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from ..judging.verdict import Verdict
 from ..report.result import TrialResult
 from .artifacts import slug
 
-_ELSEWHERE_S = 120.0  # how long another process may take over a claimed trial, beyond the deadlines of its runs
+ELSEWHERE_S = 120.0  # how long another process may take over a claimed trial, beyond the deadlines of its runs
 
 
 class Claims:
@@ -29,12 +31,15 @@ class Claims:
         return True
 
     def tell(self, result: TrialResult) -> None:
-        """Leave the result of a claimed trial to the others."""
+        """Leave the result of a trial to the others, unless one of them has already left one: then that one counts for all."""
         home = self._home(result.spec)
         data = {"trial": result.to_json(), "verdicts": [verdict.to_json() for verdict in result.verdicts]}
         home.mkdir(parents=True, exist_ok=True)
-        (home / "result.partial").write_text(json.dumps(data), encoding="utf-8")
-        (home / "result.partial").rename(home / "result.json")
+        partial = home / f"result.{os.getpid()}"
+        partial.write_text(json.dumps(data), encoding="utf-8")
+        with contextlib.suppress(FileExistsError):
+            os.link(partial, home / "result.json")
+        partial.unlink()
 
     def result(self, loader: str, spec: TrialSpec) -> TrialResult | None:
         """What the process that claimed the trial has told, if it has."""
@@ -47,7 +52,7 @@ class Claims:
     def overdue(self, spec: TrialSpec, runs: int) -> bool:
         """Whether the process that claimed the trial must be gone: so many runs would long have ended."""
         since = time.time() - self._home(spec).stat().st_mtime
-        return since > runs * spec.deadline_s + _ELSEWHERE_S
+        return since > runs * spec.deadline_s + ELSEWHERE_S
 
     def _home(self, spec: TrialSpec) -> Path:
         return self._folder / slug(spec.id)

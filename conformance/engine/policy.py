@@ -54,6 +54,14 @@ class Policy:
         self._pace[cell] = pace_of(history)
         return self._blocked.pop(cell, [])
 
+    def unseen(self, spec: TrialSpec, why: str) -> list[TrialState]:
+        """A trial will have no history; where it is the clean one, returns the trials that waited for it."""
+        cell = _cell(spec)
+        if spec.scenario != CLEAN or cell in self._clean:
+            return []
+        self._clean[cell] = f"the clean scenario has no result in this topology: {why}"
+        return self._blocked.pop(cell, [])
+
     def spoiled(self, spec: TrialSpec) -> str:
         """Why the loader can be held to nothing in this cell, from its clean trial; empty: it can."""
         return self._clean.get(_cell(spec), "")

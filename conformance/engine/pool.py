@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import heapq
 import itertools
@@ -140,6 +141,17 @@ class Pool:
     def submit(self, task: Task) -> None:
         """Queue a trial."""
         heapq.heappush(self._alone if task.alone else self._queue, (task.order, next(self._numbers), task))
+
+    def drop(self, task: Task) -> None:
+        """End a trial, or do not begin it; nothing more is heard of it."""
+        for queue in (self._queue, self._alone):
+            queue[:] = [entry for entry in queue if entry[-1] is not task]
+            heapq.heapify(queue)
+        for number, run in list(self._under_way.items()):
+            if run.task is task:
+                del self._under_way[number]
+                with contextlib.suppress(HarnessError):  # the zygote has died, and the trial with it
+                    self.supervisor.stop(number)
 
     def cancel(self) -> None:
         """Begin none of the trials that are queued, and end those under way."""

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 import shutil
+import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -73,6 +74,7 @@ class Suite:
         self._tasks: dict[Task, TrialState] = {}
         self._wanted: frozenset[str] | None = None
         self._enqueued = False
+        self._boundary: Supervisor | None = None
         self._known = [entry for name in options.known for entry in known.load(known.find(str(name)))]
         # Last: whoever is refused above leaves no folder behind.
         self._pool = Pool(loader, self.directory, options.isolation, jobs=options.jobs)
@@ -92,8 +94,10 @@ class Suite:
 
     @property
     def supervisor(self) -> Supervisor:
-        """The boundary to the processes; it exists once :meth:`start` was called."""
-        return self._pool.supervisor
+        """The boundary to the processes, as it was when :meth:`start` was called; what it knows of the loader stays true."""
+        if self._boundary is None:
+            raise RuntimeError("Suite.start() has not been called")
+        return self._boundary
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -122,7 +126,7 @@ class Suite:
             UserError: the loader, or an option, is wrong; in one line.
         """
         self._questions.must_be_valid()
-        supervisor = self._pool.start()
+        supervisor = self._boundary = self._pool.start()
         self.lay_out(supervisor.sources, supervisor.contract)
 
     def lay_out(self, sources: Sequence[str], contract: Callable[[str], Contract]) -> None:
@@ -136,16 +140,17 @@ class Suite:
         for spec, scenario in self._questions.trials(self.contracts):
             state = self._states[spec.id] = TrialState(spec, scenario.slow, wanted=self.options.repeat)
             if reason := stays_away(spec.contract, spec.topology, scenario) or not_struck(spec):
-                state.result = self._not_run(spec, reason)
+                state.result = self._without(spec, Mark.NA, reason, "not run")
         if not self._states:
             raise UserError(f"no selected scenario is put to {', '.join(self.sources)}: badbatch list scenarios shows them all")
 
-    def _not_run(self, spec: TrialSpec, reason: str) -> TrialResult:
+    def _without(self, spec: TrialSpec, mark: Mark, reason: str, ended: str) -> TrialResult:
+        """The result of a trial that has no history."""
         verdicts = tuple(
-            Verdict(self.loader, spec.scenario, spec.source, spec.topology, name, Mark.NA, reason=reason)
+            Verdict(self.loader, spec.scenario, spec.source, spec.topology, name, mark, reason=reason)
             for name in self.checks_for(spec)
         )
-        return TrialResult(spec, verdicts, 0.0, "not run", 0, 0, 0, 0)
+        return TrialResult(spec, verdicts, 0.0, ended, 0, 0, 0, 0)
 
     def prepare(self) -> None:
         """Run the probes and complete the contracts.
@@ -204,8 +209,8 @@ class Suite:
             self._pool.submit(task)
 
     def _begin(self, state: TrialState, task: Task) -> TrialSpec | None:
-        """The next run of a trial; None where another process runs it."""
-        if not self._claim(state):
+        """The next run of a trial; None where another process runs it, or it was cut."""
+        if state.result is not None or not self._claim(state):
             del self._tasks[task]
             return None
         if not state.started:
@@ -222,18 +227,53 @@ class Suite:
         """The ids of the selected checks that a trial exercises."""
         return self._questions.checks_for(spec)
 
-    def result(self, spec: TrialSpec) -> TrialResult:
-        """The result of one trial; runs others meanwhile."""
+    def result(
+        self, spec: TrialSpec, within_s: float | None = None, on_progress: Callable[[], None] | None = None
+    ) -> TrialResult:
+        """The result of one trial; runs others meanwhile.
+
+        Args:
+            within_s: seconds after which the trial is cut, so that its result is inconclusive; None: it has its own deadline.
+            on_progress: called whenever a trial has ended.
+        """
         state = self._states[spec.id]
+        deadline = None if within_s is None else time.monotonic() + within_s
         while state.result is None:
+            if deadline is not None and time.monotonic() >= deadline:
+                self.cut(spec, f"a timeout of {within_s:g} s, given to pytest, ended it")
+                break
             if state.elsewhere:
                 self._fetch(state)
-            self._advance()
+            if (self._advance() or state.result is not None) and on_progress is not None:
+                on_progress()
+        assert state.result is not None
         return state.result
 
-    def judged(self, spec: TrialSpec) -> tuple[TrialResult, list[Verdict]]:
-        """The result of one trial, and its verdicts with known failures applied."""
-        result = self.result(spec)
+    def cut(self, spec: TrialSpec, why: str) -> None:
+        """End a trial that has no result yet, or do not begin it: its result is inconclusive."""
+        state = self._states[spec.id]
+        if state.result is not None:
+            return
+        for task in [task for task, of in self._tasks.items() if of is state]:
+            del self._tasks[task]
+            self._pool.drop(task)
+        how = "not run to its end" if state.started or state.elsewhere else "not run"
+        state.result = self._without(state.spec, Mark.INCONCLUSIVE, f"{how}: {why}", "cut" if state.started else "not run")
+        self._tell(state)
+        for waiting in self._policy.unseen(state.spec, why):
+            self._submit(waiting, waiting.wanted)
+
+    def give_up(self, why: str) -> None:
+        """End all trials; those without a result are inconclusive."""
+        for state in self._states.values():
+            self.cut(state.spec, why)
+        self._pool.cancel()
+
+    def judged(
+        self, spec: TrialSpec, within_s: float | None = None, on_progress: Callable[[], None] | None = None
+    ) -> tuple[TrialResult, list[Verdict]]:
+        """The result of one trial, as :meth:`result` has it, and its verdicts with known failures applied."""
+        result = self.result(spec, within_s, on_progress)
         verdicts, _ = known.apply(list(result.verdicts), self._known)
         return result, list(verdicts)
 
@@ -296,12 +336,24 @@ class Suite:
         listed = ", ".join(f"{timeout:g} s with {topology}" for topology, timeout in longer.items())
         return f"the job's timeout is longer than {self.options.timeout:g} s where the first batch takes long: {listed}"
 
-    def _advance(self) -> None:
-        """Start what may be started, wait a moment, judge what has ended."""
+    def _advance(self) -> bool:
+        """Start what may be started, wait a moment, judge what has ended; whether anything has."""
         if not self._enqueued:
             self._enqueue()
+        ended = False
         for done in self._pool.advance():
             self._judge(self._tasks.pop(done.task), done)
+            ended = True
+        return ended
+
+    def _tell(self, state: TrialState) -> None:
+        """Leave a result to the other processes; where one of them was first, take theirs."""
+        if self._claims is None or state.result is None or state.spec.scenario == CLEAN:  # that one each runs for itself
+            return
+        self._claims.tell(state.result)
+        found = self._claims.result(self.loader, state.spec)
+        if found is not None:
+            state.result = dataclasses.replace(found, spec=state.spec)
 
     def _claim(self, state: TrialState) -> bool:
         """Whether this process is the one to run a trial.
@@ -350,8 +402,7 @@ class Suite:
             self._submit(state, alone=alone, first=True)
         elif what is Next.RESULT:
             state.result = self._result(state)
-            if self._claims is not None and spec.scenario != CLEAN:  # that one each process has run for itself
-                self._claims.tell(state.result)
+            self._tell(state)
 
     def _result(self, state: TrialState) -> TrialResult:
         history, _ = state.runs[0]

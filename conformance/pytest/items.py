@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,14 @@ class BrokenPromise(AssertionError):
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(render_failure(verdict))
         self.verdict = verdict
+
+
+class Backstop(BaseException):
+    """pytest-timeout's timer fired: badbatch makes no progress. Not an Exception, so that nothing on the way takes it for its own."""
+
+    def __init__(self, stacks: list[str]) -> None:
+        super().__init__("no progress")
+        self.stacks = stacks
 
 
 def settle(verdict: Verdict) -> None:
@@ -55,10 +64,22 @@ class TrialCheck(pytest.Item):
         self.spec = spec
         self.result: TrialResult | None = None
         self.verdict: Verdict | None = None
+        self.limit_s: float | None = None
+        """The user's own timeout for this item, in seconds; None: the trial's deadline is enough."""
+        self.on_progress: Callable[[], None] | None = None
+        """Called whenever a trial has ended."""
+        self.cancel_timeout: Callable[[], None] | None = None
+        """Where pytest-timeout looks for what ends its timer."""
+        self.stacks: list[str] = []
 
     def runtest(self) -> None:
         """Wait for the trial, and say what the check says of it."""
-        self.result, verdicts = self._suite.judged(self.spec)
+        try:
+            self.result, verdicts = self._suite.judged(self.spec, self.limit_s, self._progress)
+        except Backstop as fired:
+            self.stacks = fired.stacks
+            self._suite.give_up("badbatch made no progress and gave up: the report's notes have the stacks of its threads")
+            self.result, verdicts = self._suite.judged(self.spec)
         self.verdict = next(verdict for verdict in verdicts if verdict.check == self.name)
         verdict = self.verdict
         self.user_properties += [
@@ -70,6 +91,10 @@ class TrialCheck(pytest.Item):
             ("replay", verdict.replay),
         ]
         settle(verdict)
+
+    def _progress(self) -> None:
+        if self.on_progress is not None:
+            self.on_progress()
 
     def told(self, sent: set[str]) -> dict[str, Any]:
         """What the report of this item carries to whoever prints: plain data, since xdist sends it on."""
@@ -83,8 +108,9 @@ class TrialCheck(pytest.Item):
         if self._suite.loader not in sent:
             sent.add(self._suite.loader)
             data["header"] = self._suite.header()
-        if self._suite.trouble:
-            data["note"] = self._suite.trouble
+        data["notes"] = [self._suite.trouble] if self._suite.trouble else []
+        if self.stacks:
+            data["notes"] += [f"no trial ended for very long while pytest waited for {self.nodeid}; the stacks:", *self.stacks]
         return data
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

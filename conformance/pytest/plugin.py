@@ -51,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     session = Session(config, list(loaders or ()), options, list(selection.named), files)
     config.pluginmanager.register(session, "badbatch-session")
+    config.pluginmanager.register(session.timeouts, "badbatch-timeouts")
     config.pluginmanager.register(Summary(session), "badbatch-summary")
 
 

@@ -50,9 +50,9 @@ def select(config: pytest.Config, has_loader: bool) -> Selection:
         return Selection(suite=False)
     if only or named:
         return Selection(suite=True, named=named, own=paths)
-    return Selection(suite=not paths or _is_typed(config, "--loader"))
+    return Selection(suite=not paths or is_typed(config, "--loader"))
 
 
-def _is_typed(config: pytest.Config, flag: str) -> bool:
+def is_typed(config: pytest.Config, flag: str) -> bool:
     """Whether a flag stands on the command line itself: ``addopts`` and ``PYTEST_ADDOPTS`` are settings, as an ini key is."""
     return any(str(arg) == flag or str(arg).startswith(f"{flag}=") for arg in config.invocation_params.args)

@@ -29,6 +29,7 @@ from ..report.terminal import render
 from .items import Group, TrialCheck
 from .junit import name_case
 from .selection import ROOT
+from .timeouts import Timeouts
 
 NodeId: Any = None
 with contextlib.suppress(ImportError):  # before pytest 9 a node id is a mere string
@@ -47,6 +48,7 @@ class Session:
         self._loaders = loaders
         self._options = options
         self._named = named
+        self.timeouts = Timeouts(config, options)
         self._files = files
         self._suites: dict[str, Suite] = {}
         self._headers: dict[str, dict[str, Any]] = {}
@@ -107,6 +109,7 @@ class Session:
         for loader, suite in self._suites.items():
             left = [item for item in session.items if isinstance(item, TrialCheck) and item.loader == loader]
             suite.only({item.spec.id for item in left})
+            self.timeouts.set_on(left)
 
     def _suite(self, loader: str, prepare: bool = True) -> Suite:
         if loader not in self._suites:
@@ -180,8 +183,7 @@ class Session:
                 name_case(self._config, report)
         told = getattr(report, "badbatch", None)
         if told is not None:
-            if "note" in told:
-                self._notes[told["note"]] = None
+            self._notes.update(dict.fromkeys(told["notes"]))
             self._shown.setdefault(told["loader"], []).append(told)
             if "header" in told:
                 self._headers[told["loader"]] = told["header"]

@@ -170,6 +170,14 @@ class Supervisor:
             self._send({_ORDERS[told]: number})
             self._running[number] = (folder, now + _PATIENCE_S, told + 1)
 
+    def stop(self, number: int) -> None:
+        """End a trial before its end; :meth:`finished` names it when that is done.
+
+        Raises:
+            HarnessError: the zygote has died.
+        """
+        self._send({"stop": number})
+
     def run(self, spec: TrialSpec, folder: Path) -> History:
         """Run one trial and wait for it."""
         number = self.start(spec, folder)
