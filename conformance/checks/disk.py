@@ -40,13 +40,13 @@ def _goes_on(contract: Contract, spec: TrialSpec) -> str | None:
 @check(
     "loss-factor",
     title="One fault costs one sample, or no more than the contract says",
-    why="A reader that gives up a shard for one bad row loses a thousand samples for one, and training goes on without a word.",
+    why="A reader that gives up a shard for one bad row loses a thousand samples for one, and training goes on without an error.",
     source="badbatch's contract, blast_radius; undeclared it is the sample, and for a loader that raises its batch",
     exercised=_damaged_on_disk,
     needs=_goes_on,
 )
 def loss_factor(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Good samples that never arrived, where all of them lie beside damaged ones: in the batch, row group or file."""
+    """Good samples that never arrived, where all of them are in the same batch, row group or file as a damaged one."""
     if not ledger.first.whole:
         return
     promised = expected.contract.blast_radius or ("batch" if expected.contract.on_damage == "raise" else "sample")
@@ -135,13 +135,13 @@ def _read_together(history: History, damaged: npt.NDArray[np.int64]) -> set[int]
 @check(
     "fields-complete",
     title="A sample arrives with all its fields, and none of another's",
-    why="A caption that slipped by one row trains the model on pairs that never existed, and every sample is still there.",
+    why="Captions that are shifted by one row train the model on pairs that never existed, although no sample is lost.",
     source="the WebDataset convention (the members of one key are a sample) and the row of a table; badbatch's samples say in "
     "each field whose it is",
     exercised=lambda spec: truth(spec).separable,
 )
 def fields_complete(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Of good samples; a field that no sample comes with is not asked for."""
+    """Of good samples; a field that no sample has is not required."""
     for epoch in ledger.epochs:
         arrived = history.of(Kind.ARRIVED, epoch=epoch.number)
         known = (arrived["sample"] >= 0) & (arrived["sample"] < history.spec.samples)

@@ -25,7 +25,7 @@ _TOO_EARLY = 0.9  # of the timeout: clocks and polling intervals differ by less
 @check(
     "finite-epoch",
     title="Every epoch ends",
-    why="A job that waits for ever, or goes round for ever, burns its whole allocation and reports nothing.",
+    why="A job that waits or repeats without end uses its whole allocation and reports nothing.",
     source="the iterator protocol: an iterator over a finite data set ends with StopIteration",
 )
 def finite_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
@@ -118,7 +118,7 @@ class _Wait:
 @check(
     "correct-timeout",
     title="A hung read surfaces as a timeout, on time; a slow one does not",
-    why="Without it one stalled network read stops the job for ever; a timeout that fires on slow reads kills healthy jobs.",
+    why="Without it one stalled network read stops the job without end; a timeout that fires on slow reads kills healthy jobs.",
     source="torch.utils.data.DataLoader documentation, timeout; the grace is the larger of 1 s and half the timeout",
     exercised=lambda spec: spec.timeout_s > 0,
     needs=_honours_timeout,
@@ -229,13 +229,13 @@ def _has_workers(contract: Contract, spec: TrialSpec) -> str | None:
 @check(
     "crash-surfaces",
     title="A dead worker ends in an error at the consumer within 10 s",
-    why="A worker killed for lack of memory that nobody reports is a job that hangs, or a third of the epoch gone.",
+    why="If the death of a worker (for lack of memory, say) is not reported, the job hangs, or a third of the epoch is lost.",
     source="torch.utils.data, worker watchdog: the main process must learn of a worker's death",
     exercised=with_effects(Effect.CRASH),
     needs=_has_workers,
 )
 def crash_surfaces(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Never in a quiet end and never in a wait; a skip that is reported tells of it as well."""
+    """Not in an end without an error, and not in an endless wait; a reported skip counts as well."""
     promised = f"the death of a worker reaches the consumer as an error, within {SURFACES_WITHIN_S:g} s"
     died = history.of(Kind.FAULT)
     for rank in sorted({int(r) for r in died["rank"]}):

@@ -121,7 +121,7 @@ def _raises_what_it_met(contract: Contract, spec: TrialSpec) -> str | None:
     needs=_raises_what_it_met,
 )
 def error_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """On the way out of a worker as without workers; a StopIteration cannot leave ``next()`` as an error (PEP 479)."""
+    """From a worker as without workers; a StopIteration cannot leave ``next()`` as an error (PEP 479)."""
     sources = {
         sample: text for sample, text in _source_errors(history).items() if text["type"] != "builtins.StopIteration"
     }

@@ -24,7 +24,7 @@ _WORDS = {
 @check(
     "no-leftovers",
     title="Nothing of the loader remains after it was closed",
-    why="Workers, segments and descriptors that outlive their loader fill the machine over a sweep of runs.",
+    why="Workers, shared memory and file descriptors that outlive their loader fill the machine after many runs.",
     source="DESIGN of badbatch; torch.utils.data, shutdown of workers",
 )
 def no_leftovers(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:

@@ -18,7 +18,7 @@ from .base import Violation, check, count
 @check(
     "full-batches",
     title="Only the last batch of an epoch may be short, and none is empty",
-    why="A batch of one breaks batch normalisation, an empty one breaks the step; both far from their cause.",
+    why="A batch of one breaks batch normalisation, an empty batch breaks the training step; both errors appear far from their cause.",
     source="torch.utils.data.DataLoader documentation, drop_last",
 )
 def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
@@ -57,12 +57,12 @@ def _no_short_last(history: History, expected: Expectation) -> str:
 @check(
     "honest-length",
     title="len() is the number of batches that come",
-    why="Schedulers, progress bars and epoch loops are built on len(): a wrong one ends training early or late.",
+    why="Schedulers, progress bars and epoch loops use len(): a wrong value ends training early or late.",
     source="PEP 424 and torch.utils.data.DataLoader documentation, len(dataloader)",
     exercised=lambda spec: not spec.plan and spec.break_after is None,
 )
 def honest_length(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Where it exists; and asking has no side effect: asked again after the epoch it says the same."""
+    """Where it exists; calling it has no side effect: after the epoch it returns the same value."""
     for rank in range(history.spec.topology.ranks):
         asked = history.of(Kind.LENGTH, rank=rank)
         if not len(asked):
@@ -88,13 +88,13 @@ def _several_ranks(contract: Contract, spec: TrialSpec) -> str | None:
 @check(
     "ranks-in-step",
     title="All ranks make the same number of steps",
-    why="Distributed training waits in its next all_reduce for the rank that has ended: for ever, and on the healthy rank.",
+    why="Distributed training waits in its next all_reduce for the rank that has ended: the healthy rank hangs without end.",
     source="torch.nn.parallel.DistributedDataParallel documentation, uneven inputs (Join)",
     exercised=lambda spec: spec.topology.ranks > 1,
     needs=_several_ranks,
 )
 def ranks_in_step(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """A step is a batch, or an error that the training loop can see; told as what distributed training would do."""
+    """A step is a batch, or an error that the training loop can see; the report says what distributed training would do."""
     for epoch in ledger.epochs:
         if not epoch.whole:
             continue

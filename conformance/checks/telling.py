@@ -80,8 +80,8 @@ def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator
 @check(
     "contract-kept",
     title="Damage is treated as promised, in every topology",
-    why="A policy that holds at 0 workers and breaks at 2 is found out in production, at full scale.",
-    source="the headline law: workers and ranks are a performance knob",
+    why="A policy that works with 0 workers and breaks with 2 is only noticed in production, at full scale.",
+    source="the main rule: workers and ranks are a performance setting",
 )
 def contract_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """The policy observed is the one declared, or inferred at zero workers and one rank."""

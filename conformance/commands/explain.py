@@ -175,7 +175,7 @@ _EFFECTS: Mapping[faults.Effect, str] = {
     faults.Effect.STALL: "the read does not return: the sample is damaged",
     faults.Effect.SLOW: "the read returns the good sample, late",
     faults.Effect.CRASH: "the reading process dies: the sample is damaged",
-    faults.Effect.TRANSIENT: "the read fails at first, and is well when tried again",
+    faults.Effect.TRANSIENT: "the read fails at first, and succeeds when tried again",
 }
 
 
@@ -242,5 +242,5 @@ the loader broke. The number of workers and ranks must never change which sample
 
 A scenario is a named fault and its setting; run under one topology (workers × ranks) it is a trial. A check is one promise,
 judged on the record of a trial. A diagnosis is the likely cause of a failure. The verdict of a check on a trial is
-fail, inconclusive (it could not be told), pass, n/a (the contract lacks what the check needs) or known (declared by the
+fail, inconclusive (the trial cannot show it), pass, n/a (the contract lacks what the check needs) or known (declared by the
 loader's owner to fail)."""

@@ -35,7 +35,7 @@ def _repeated(case: Case, rank: int) -> tuple[int, str]:
 
 @diagnosis(
     "position-stuck",
-    cause="The position does not move past an error, so that each call meets it again.",
+    cause="The position does not move past an error, so that each call fails at the same sample again.",
     fix="Move the position on before the sample is read, or in a finally.",
     explains=_ENDINGS,
 )
@@ -53,7 +53,7 @@ def position_stuck(case: Case) -> str | None:
 @diagnosis(
     "timeout-without-end",
     cause="After a timeout the loader waits for the same worker again, in every call, while it hangs.",
-    fix="After a timeout end the worker that hangs, give its batches up or to another, and go on or stop for good.",
+    fix="After a timeout end the worker that hangs, drop its batches or give them to another worker, then go on or stop for good.",
     explains=_ENDINGS,
 )
 def timeout_without_end(case: Case) -> str | None:
@@ -91,7 +91,7 @@ def _first_error_after(case: Case, rank: int, moment: int) -> float | None:
 
 @diagnosis(
     "timeout-wrong-units",
-    cause="The timeout is taken in another unit than seconds.",
+    cause="The timeout is read in a unit other than seconds.",
     fix="job.timeout is in seconds: convert it where a queue or a poll wants milliseconds.",
     explains=("correct-timeout", "finite-epoch", "contract-kept"),
 )
@@ -117,8 +117,8 @@ _RECEIVES = re.compile(r"\(most recent call first\):\n.*multiprocessing/connecti
 
 @diagnosis(
     "timeout-ends-at-first-byte",
-    cause="The timeout covers the wait for a message and not its reception, and the sender stopped in the middle of one.",
-    fix="Send batches by what cannot stop half-way with the reader of samples, or receive them in a thread of their own.",
+    cause="The timeout covers the wait for a message but not its reception, and the sender stopped in the middle of a message.",
+    fix="Send batches from a process that does not read samples, or receive them in a thread of their own.",
     explains=("correct-timeout", "finite-epoch"),
 )
 def timeout_ends_at_first_byte(case: Case) -> str | None:
@@ -162,7 +162,7 @@ _LONG_TO_CLOSE_S = 2.0  # far above what ending healthy workers takes
 @diagnosis(
     "close-waits-for-hung-worker",
     cause="Closing waits for workers that cannot end, because they hang in a read.",
-    fix="Ask the workers to end, wait for all of them together and not long, then kill those that are left.",
+    fix="Ask the workers to end, wait for all of them together for a short time, then kill those that are left.",
     explains=("correct-timeout", "no-leftovers"),
 )
 def close_waits_for_hung_worker(case: Case) -> str | None:
@@ -196,7 +196,7 @@ def exhausted_after_one_epoch(case: Case) -> str | None:
 
 @diagnosis(
     "stale-batches-delivered",
-    cause="A later epoch begins with batches that were read ahead for the epoch before, which was left, and then starts over.",
+    cause="A later epoch begins with batches that were read ahead for the epoch before, which was stopped early, and then starts again.",
     fix="When a new epoch begins, throw away what the workers had read ahead, or tag each batch with its epoch.",
     explains=("fresh-epoch",),
 )
@@ -218,7 +218,7 @@ def stale_batches_delivered(case: Case) -> str | None:
 
 @diagnosis(
     "goes-on-where-it-was-left",
-    cause="A later epoch goes on where the one before it was left.",
+    cause="A later epoch goes on where the epoch before it was stopped.",
     fix="Make a new iterator in every __iter__, and drop what the old one had read ahead.",
     explains=("fresh-epoch",),
 )
@@ -245,7 +245,7 @@ def _remaining(case: Case) -> list[str]:
 
 @diagnosis(
     "workers-kept-after-break",
-    cause="The helpers of an epoch that was left by a break are not ended.",
+    cause="The helpers of an epoch that a break ended early keep running.",
     fix="End them when the iterator is dropped (in a finally of the generator, or by weakref.finalize) and in close().",
     explains=("no-leftovers",),
 )
@@ -261,7 +261,7 @@ def workers_kept_after_break(case: Case) -> str | None:
 
 @diagnosis(
     "closing-waits-in-vain",
-    cause="Closing waits for helpers that nobody has told to end.",
+    cause="Closing waits for helpers that were never asked to end.",
     fix="Tell them before waiting, and not through a queue that may be gone when the garbage collector comes by: an event, or a "
     "signal.",
     explains=("no-leftovers",),

@@ -35,7 +35,7 @@ def _number(which: Mask) -> int:
 
 @diagnosis(
     "dead-worker-takes-its-queue",
-    cause="What a worker had been given to do is lost when it dies: nobody takes it over.",
+    cause="The batches that were given to a worker are lost when it dies: no other worker takes them over.",
     fix="Remember which batches each worker was given, and give those of a dead one to another.",
     explains=_LOSSES,
 )
@@ -97,8 +97,8 @@ def waits_for_dead_worker(case: Case) -> str | None:
 
 @diagnosis(
     "death-taken-for-end",
-    cause="A worker that died is taken for one that has done its share.",
-    fix="Let a worker say that it is done, and raise where it ends without having said so, whatever its exit code.",
+    cause="A worker that died is treated as one that has finished its share.",
+    fix="Let each worker report that it is done, and raise where one ends without that report, with any exit code.",
     explains=_LOSSES,
 )
 def death_taken_for_end(case: Case) -> str | None:
@@ -115,7 +115,7 @@ def death_taken_for_end(case: Case) -> str | None:
 @diagnosis(
     "batch-unpicklable",
     cause="A batch that cannot be pickled is lost in the thread that feeds the queue, where nobody sees the error.",
-    fix="Pickle the batch in the worker's own loop, inside its try, and send bytes; the error then goes the usual way.",
+    fix="Pickle the batch in the worker's own loop, inside its try, and send bytes; the error is then passed on like any other.",
     explains=_LOSSES,
 )
 def batch_unpicklable(case: Case) -> str | None:
@@ -148,7 +148,7 @@ def _reads_ahead(case: Case, rank: int) -> bool:
 
 @diagnosis(
     "error-swallowed-by-thread",
-    cause="A helper thread that reads ahead died of the error, and nobody told the consumer.",
+    cause="A helper thread that reads ahead died of the error, and the consumer was not informed.",
     fix="Catch the error in the thread, put it in the queue, and raise it in next().",
     explains=_LOSSES,
 )
@@ -171,7 +171,7 @@ def error_swallowed_by_thread(case: Case) -> str | None:
 
 @diagnosis(
     "worker-left-at-first-error",
-    cause="A worker leaves its loop at its first error, and the rest of its share is lost with it.",
+    cause="A worker leaves its loop at its first error, and the rest of its share is lost.",
     fix="Catch the error inside the loop, pass it on as that batch's result, and go on with the next batch.",
     explains=_LOSSES,
 )
@@ -199,7 +199,7 @@ def worker_left_at_first_error(case: Case) -> str | None:
 
 @diagnosis(
     "false-end",
-    cause="The fault is taken for the end: a generator that raised is finished, or a StopIteration leaked out of a read.",
+    cause="The fault looks like the end: a generator that raised is finished, or a read raised StopIteration.",
     fix="Read outside of generators that must go on, and turn a StopIteration of the data set into an error.",
     explains=_LOSSES,
 )
@@ -239,7 +239,7 @@ def _others_went_on(case: Case, fault: np.void) -> bool:
 
 @diagnosis(
     "batch-lost-worker-alive",
-    cause="A batch that was read whole is dropped on its way to the consumer, while its worker lives.",
+    cause="A batch that was read completely is lost on its way to the consumer, while its worker is alive.",
     fix="Count the batches sent and received, and raise where one is missing; never drop a result because of another's error.",
     explains=_LOSSES,
 )

@@ -30,7 +30,7 @@ def _in_order(events: Events) -> bool:
 
 @diagnosis(
     "shuffled-differently",
-    cause="Each rank, or each worker, draws its own permutation and takes its share of that.",
+    cause="Each rank, or each worker, draws its own permutation and takes its share of it.",
     fix="Draw one permutation from the job's seed and epoch, the same everywhere, and split that.",
     explains=("no-duplicates", "no-lost-batches", "fresh-epoch"),
 )
@@ -49,7 +49,7 @@ def shuffled_differently(case: Case) -> str | None:
 @diagnosis(
     "not-split-by-worker",
     cause="Each worker reads the whole share of its rank, instead of its part of it.",
-    fix="Split what is iterated by the worker's number, as torch.utils.data.get_worker_info() tells it.",
+    fix="Split what is iterated by the worker's number, as torch.utils.data.get_worker_info() gives it.",
     explains=("no-duplicates", "fresh-epoch", "finite-epoch", "honest-length"),
 )
 def not_split_by_worker(case: Case) -> str | None:
@@ -85,7 +85,7 @@ def not_split_by_rank(case: Case) -> str | None:
 @diagnosis(
     "rank-and-worker-composed-wrongly",
     cause="The shares of (rank, worker) pairs overlap and leave a gap: the two numbers are not composed into one.",
-    fix="Let share rank * workers + worker of world_size * workers shares be that pair's.",
+    fix="Give each pair the share number rank * workers + worker of world_size * workers shares.",
     explains=("no-duplicates", "no-lost-batches", "fresh-epoch", "ranks-in-step"),
 )
 def rank_and_worker_composed_wrongly(case: Case) -> str | None:
@@ -199,7 +199,7 @@ def batched_per_worker(case: Case) -> str | None:
 
 @diagnosis(
     "length-of-the-whole-set",
-    cause="len() counts the batches of all ranks, and each rank brings only its own.",
+    cause="len() counts the batches of all ranks, but each rank delivers only its own.",
     fix="Let len() count the batches of this rank's share.",
     explains=("honest-length",),
 )
@@ -231,7 +231,7 @@ def length_in_samples(case: Case) -> str | None:
 
 @diagnosis(
     "damage-shrinks-one-rank",
-    cause="Skipped samples shorten the epoch of the rank that they fall on, and no other.",
+    cause="Skipped samples shorten the epoch of the rank that owns them, and of no other rank.",
     fix="Refill the batches of that rank, or agree on the number of steps over all ranks (one all_reduce before the epoch).",
     explains=("ranks-in-step",),
 )

@@ -35,7 +35,7 @@ def _named(case: Case, samples: list[int]) -> str:
 
 @diagnosis(
     "cut-picture-filled-up",
-    cause="A decoder fills what is missing of a damaged picture with grey, and the loader passes it on as whole.",
+    cause="A decoder fills the missing part of a damaged picture with grey, and the loader delivers it as whole.",
     fix="Leave PIL.ImageFile.LOAD_TRUNCATED_IMAGES unset (no library of yours may set it either) and decode strictly.",
     explains=("content-intact",),
 )
@@ -86,8 +86,8 @@ def unlisted_endings(case: Case) -> str | None:
 
 @diagnosis(
     "schema-not-checked",
-    cause="The reader takes values as they are: nothing between the file and the batch checks them against the schema.",
-    fix="Check each row or batch against the schema (no nulls, lengths, ranges) and treat what breaks it as damaged.",
+    cause="The reader accepts all values: nothing between the file and the batch checks them against the schema.",
+    fix="Check each row or batch against the schema (no nulls, lengths, ranges) and treat rows that break it as damaged.",
     explains=("content-intact",),
 )
 def schema_not_checked(case: Case) -> str | None:

@@ -83,7 +83,7 @@ def skips_not_counted(case: Case) -> str | None:
 
 @diagnosis(
     "oddity-taken-for-missing",
-    cause="A legal but odd value is taken for a missing one.",
+    cause="A legal but odd value is treated as missing.",
     fix="Compare with None, and not by truth value, length or NaN.",
     explains=("oddities-kept", "exact-skip-count"),
 )
@@ -99,7 +99,7 @@ def oddity_taken_for_missing(case: Case) -> str | None:
 
 @diagnosis(
     "class-lost-in-transit",
-    cause="The error is built anew from its message when it leaves the worker, and its class does not allow that.",
+    cause="The error is built again from its message when it leaves the worker, and its class does not allow that.",
     fix="Send the error itself where it can be pickled, and raise it as the cause of one that names it where it cannot.",
     explains=("error-kept",),
 )

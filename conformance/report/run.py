@@ -22,7 +22,7 @@ class Run:
     samples: int | None = None
     """Samples in a source, where the scenario does not say."""
     batch_size: int | None = None
-    """Samples in a batch, where the scenario does not say."""
+    """Samples in a batch, unless the scenario sets it."""
 
     @classmethod
     def now(cls, samples: int, batch_size: int, command: str = "") -> Run:

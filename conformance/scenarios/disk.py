@@ -164,20 +164,20 @@ def _families() -> Iterator[DiskScenario]:
 
 
 _WHY = {
-    "bits": "Bits flipped by a bad cable, disk or memory: some decoders notice, many deliver what they find.",
+    "bits": "Bits flipped by a bad cable, disk or memory: some decoders notice it, many deliver what they read.",
     "cut": "Files that end too early: a full disk, an interrupted download, a writer that was killed.",
     "encoding": "Text in the wrong encoding, or with bytes that its format forbids.",
-    "header": "A header that lies: about sizes, lengths or check sums.",
-    "identity": "Two samples under one id or key: an index keeps one of them, and nobody misses the other.",
-    "members": "Samples of a shard that lack a member, have one twice, or do not stand together.",
+    "header": "A header with wrong sizes, lengths or check sums.",
+    "identity": "Two samples with one id or key: an index keeps one of them, and the loss of the other is not noticed.",
+    "members": "Samples of a shard that lack a member, have one twice, or whose members are not together.",
     "not a picture": "An error page, a pointer or an archive in place of the picture, with the picture's name.",
     "null": "Null where the schema forbids it: a float where an integer was, or a crash in the collating.",
-    "path": "A link to nowhere, or a folder, where a file should be.",
+    "path": "A link to a file that does not exist, or a folder, where a file should be.",
     "ragged": "Windows shorter or longer than the others, which cannot be stacked.",
-    "schema": "One file whose columns differ from those of the others: a writer was changed half-way.",
-    "size": "A sample of many times the usual size.",
+    "schema": "One file whose columns differ from those of the others: the writer was changed while the set was written.",
+    "size": "A sample that is many times larger than usual.",
     "structure": "Parts of a file twice, spliced, or with false lengths.",
-    "value": "A value that the schema forbids, like infinity, which spoils every mean that it enters.",
+    "value": "A value that the schema forbids, like infinity, which makes every mean infinite.",
     "zeros": "Zeros where data should be: the size was written before the crash, the data was not.",
 }
 
@@ -207,13 +207,13 @@ def _each(**strikes: Strike) -> dict[str, Damage]:
 
 
 SCENARIOS: tuple[DiskScenario, ...] = (
-    DiskScenario("clean", "Nothing is the first fault: a loader that fails here can be held to nothing else.",
+    DiskScenario("clean", "No fault at all: a loader that fails here cannot be judged in any other scenario.",
                  settings=_LOCKSTEP, on=_everywhere()),
     DiskScenario("remainder-one", "The last batch holds one sample, and the ranks do not divide the set.",
                  size="remainder-one", settings=_LOCKSTEP, on=_everywhere()),
     DiskScenario("oddities", "Grey, CMYK and rotated pictures, names with spaces, empty lists: legal data that careless readers "
-                 "take for damaged.", on=_oddities()),
-    DiskScenario("one-bad", "One truncated file, or one bad row, in the set: the commonest fault of all.",
+                 "treat as damaged.", on=_oddities()),
+    DiskScenario("one-bad", "One truncated file, or one bad row, in the set: the most common fault.",
                  settings=_LOCKSTEP, on=_each(
                      imagefolder=Strike("jpeg-cut-scan", {"kept": 0.5}),
                      parquet=Strike("null-integer"),
@@ -222,14 +222,14 @@ SCENARIOS: tuple[DiskScenario, ...] = (
                      jsonl=Strike("cut-line", {"keep": 0.5, "newline": True}),
                  )),
     *_families(),
-    DiskScenario("missing-file", "A file that an index names is gone; who lists the folder never learns of it.",
+    DiskScenario("missing-file", "A file that an index names is gone; a loader that lists the folder never notices.",
                  on=_pictures("missing-file")),
     DiskScenario("no-permission", "A file that may not be read.", on=_pictures("no-permission")),
     DiskScenario("hung-read", "A read from a stalled network file system never returns.", needs_workers=True, timed=True,
                  on=_pictures("hanging-pipe")),
-    DiskScenario("slow-read", "A read takes a good part of the timeout: slow is not hung.", timed=True,
+    DiskScenario("slow-read", "A read takes a large part of the timeout: it is slow, but it does not hang.", timed=True,
                  on=_pictures("trickling-pipe", seconds=0.3)),
-    DiskScenario("cut-shard", "One file breaks off in the middle: a copy that stopped, or a writer that was killed.", on=_each(
+    DiskScenario("cut-shard", "One file ends in the middle: a copy that stopped, or a writer that was killed.", on=_each(
         parquet=Strike("cut-row-group", {"keep": 0.5}),
         windows=Strike("cut-row-group", {"keep": 0.5}),
         webdataset=Strike("cut-shard", {"at": "member", "place": 0.5}),
@@ -242,9 +242,9 @@ SCENARIOS: tuple[DiskScenario, ...] = (
         jsonl=Strike("empty-file"),
     )),
     DiskScenario("three-epochs", "Training runs more than one epoch.", settings={"epochs": 3}, on=_everywhere()),
-    DiskScenario("early-break", "A sanity check, or an early stop, leaves the epoch; the next one must be whole.",
+    DiskScenario("early-break", "A sanity check, or an early stop, ends the epoch early; the next one must be whole.",
                  settings={"epochs": 2, "break_after": 2}, on=_everywhere()),
-    DiskScenario("few-shards", "Fewer files than workers: some have nothing to do, and must not mind.",
+    DiskScenario("few-shards", "Fewer files than workers: some workers have nothing to do, which must not be an error.",
                  on=_everywhere(1, pictures=False)),
     DiskScenario("uneven-shards", "The files do not divide among the ranks or the workers.",
                  on=_everywhere(FILES - 1, pictures=False)),
@@ -253,10 +253,10 @@ SCENARIOS: tuple[DiskScenario, ...] = (
                  on=_pictures("decoder-abort")),
     DiskScenario("decoder-hang", "The decoder does not return, with the interpreter lock held.", needs_workers=True, timed=True,
                  on=_pictures("decoder-hang")),
-    DiskScenario("decoder-memory", "The decoder takes all memory: a file that claims a size beyond measure.",
+    DiskScenario("decoder-memory", "The decoder takes all memory: a file whose header claims an extreme size.",
                  on=_pictures("decoder-memory")),
-    DiskScenario("lazy-picture", "A picture that is opened in a worker, and decoded nobody knows where: it cannot be pickled when "
-                 "it is cut.", settings={"lazy_decode": True}, on=_pictures("jpeg-cut-scan", kept=0.5)),
+    DiskScenario("lazy-picture", "A picture that is opened in a worker and decoded later, perhaps elsewhere: when it is cut, it cannot "
+                 "be pickled.", settings={"lazy_decode": True}, on=_pictures("jpeg-cut-scan", kept=0.5)),
 )  # fmt: skip
 
 

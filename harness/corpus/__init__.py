@@ -1,3 +1,3 @@
-"""Corpora on disk: data gone bad, with a manifest that tells the truth about every sample."""
+"""Corpora on disk: damaged data, with a manifest that tells the truth about every sample."""
 
 from __future__ import annotations

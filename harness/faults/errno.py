@@ -21,8 +21,8 @@ Name = Literal["EIO", "ESTALE", "EACCES", "ENOSPC", "EMFILE", "ETIMEDOUT"]
 class Errno(Fault):
     """The read fails with an ``OSError`` of the system: a broken disk, a stale network file, a full disk, and the like.
 
-    On Linux a real system call fails so, whatever the user's rights are, except that ESTALE takes root's; where none
-    can be made to fail, the same exception is built by hand.
+    On Linux a real system call fails in this way, with any user's rights (ESTALE needs root's). Where no call can be made
+    to fail, the same exception is built by hand.
     """
 
     name: Name = "EIO"

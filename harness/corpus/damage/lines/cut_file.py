@@ -13,7 +13,7 @@ from ...lines import LineFault
 @fault("cut-file", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class CutFile(LineFault):
-    """The file ends within a line: that line is refused, and nothing shows that the lines after it are gone."""
+    """The file ends within a line: that line cannot be parsed, and nothing shows that the lines after it are gone."""
 
     kinds = ("jsonl",)
     level = "file"

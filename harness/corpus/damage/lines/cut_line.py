@@ -12,7 +12,7 @@ from ...lines import LineFault
 @fault("cut-line", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class CutLine(LineFault):
-    """The line ends too early, with its newline, or without, so that it runs into the next one and spoils that too."""
+    """The line ends too early, with its newline, or without, so that it runs into the next line and damages that too."""
 
     kinds = ("jsonl",)
     family = "cut"

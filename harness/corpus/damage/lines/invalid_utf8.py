@@ -20,7 +20,7 @@ _BYTES = {
 @fault("invalid-utf8", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class InvalidUtf8(LineFault):
-    """The text of the line holds bytes that are no UTF-8."""
+    """The text of the line holds bytes that are not UTF-8."""
 
     kinds = ("jsonl",)
     family = "encoding"

@@ -12,7 +12,7 @@ from ...lines import LineFault, into_text
 @fault("nul-in-line", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class NulInLine(LineFault):
-    """The text of the line holds a NUL, or the whole line is NULs, as after an extent of the file was lost."""
+    """The text of the line holds a NUL, or the whole line is NULs, as after a part of the file was lost."""
 
     kinds = ("jsonl",)
     family = "encoding"

@@ -1,4 +1,4 @@
-"""A link to nowhere."""
+"""A link to a file that does not exist."""
 
 from __future__ import annotations
 

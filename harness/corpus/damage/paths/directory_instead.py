@@ -12,7 +12,7 @@ from . import PathFault
 @fault("directory-instead", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class DirectoryInstead(PathFault):
-    """An empty folder stands where the file should."""
+    """There is an empty folder where the file should be."""
 
     special = "directory"
     state = State.MISSING

@@ -11,7 +11,7 @@ from . import PathFault
 @fault("no-permission", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class NoPermission(PathFault):
-    """The file may not be read by anybody; for a privileged user that does not take hold."""
+    """Nobody may read the file; for a privileged user this fault does not take hold."""
 
     special = "no-permission"
     why = "reading it is not permitted"

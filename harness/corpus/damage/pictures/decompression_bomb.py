@@ -14,7 +14,7 @@ from . import PictureFault
 @fault("decompression-bomb", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class DecompressionBomb(PictureFault):
-    """The header claims 60,000 × 60,000 pixels: a decoder that believes it asks for 10 GB."""
+    """The header claims 60,000 × 60,000 pixels: a decoder that trusts it allocates 10 GB."""
 
     family = "header"
     pixels: int = 60_000

@@ -17,7 +17,7 @@ _COUNTS = (1, 4, 16)
 @fault("flipped-header-bits", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class FlippedHeaderBits(PictureFault):
-    """A few bits before the picture data are flipped; what comes of it depends on which."""
+    """A few bits before the picture data are flipped; the effect depends on which bits."""
 
     family = "bits"
     bits: int = 1

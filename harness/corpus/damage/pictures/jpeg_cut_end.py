@@ -14,7 +14,7 @@ from . import PictureFault
 @fault("jpeg-cut-end", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class JpegCutEnd(PictureFault):
-    """A JPEG that lacks its end-of-image marker alone: all its content is there."""
+    """A JPEG that lacks only its end-of-image marker: all its content is there."""
 
     family = "cut"
     needs = "jpeg"

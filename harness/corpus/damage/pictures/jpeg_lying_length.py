@@ -16,7 +16,7 @@ _TURNS = (("dht", 7), ("app", -5), ("dqt", 200), ("sof", -3), ("sos", 4), ("app"
 @fault("jpeg-lying-length", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class JpegLyingLength(PictureFault):
-    """A JPEG in which one marker segment says a false length, so that its reader goes on at a wrong place."""
+    """A JPEG in which one marker segment has a wrong length, so that its reader continues at a wrong place."""
 
     family = "structure"
     needs = "jpeg"

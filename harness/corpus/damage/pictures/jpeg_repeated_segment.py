@@ -16,7 +16,7 @@ _SEGMENTS = ("sof", "dqt", "dht", "app", "sos")
 @fault("jpeg-repeated-segment", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class JpegRepeatedSegment(PictureFault):
-    """A JPEG in which one marker segment stands twice; whether that matters depends on the segment."""
+    """A JPEG in which one marker segment is there twice; whether that matters depends on the segment."""
 
     family = "structure"
     needs = "jpeg"

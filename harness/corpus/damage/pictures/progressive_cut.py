@@ -17,7 +17,7 @@ _PLACES = ("0.5", "sof", "0.1", "dqt", "0.9", "sos", "0.99", "dht", "app", "soi"
 @fault("progressive-cut", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class ProgressiveCut(PictureFault):
-    """A progressive JPEG cut off: in its scans a coarse picture of everything is left, which looks like a whole one."""
+    """A progressive JPEG cut off: its first scans are left, a coarse picture of everything, which looks like a whole one."""
 
     family = "cut"
     kinds = ("imagefolder",)

@@ -16,7 +16,7 @@ _EXTENT = 512
 @fault("zero-tail", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class ZeroTail(PictureFault):
-    """A file of the right size that is zeros from some block on: a lost extent, or a download that was preallocated."""
+    """A file of the right size that is zeros after some block: a lost part of the disk, or a preallocated download."""
 
     family = "zeros"
     kept: float = 0.5

@@ -14,7 +14,7 @@ from ...tables import TableFault
 @fault("cut-row-group", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class CutRowGroup(TableFault):
-    """The end of the last row group is gone and the footer follows at once, so that its offsets point past the data."""
+    """The end of the last row group is gone and the footer follows directly, so that its offsets point past the data."""
 
     kinds = ("parquet", "windows")
     level = "file"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @fault("missing-column", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class MissingColumn(TableFault):
-    """One file lacks a column that the others have, as when a writer was changed half-way."""
+    """One file lacks a column that the others have, as when the writer was changed while the set was written."""
 
     kinds = ("parquet",)
     level = "file"

@@ -12,7 +12,7 @@ from ...tables import TableFault
 @fault("no-rows", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class NoRows(TableFault):
-    """Beside the file lies one more, whole and legal, that has no rows."""
+    """There is one more file, whole and legal, that has no rows."""
 
     kinds = ("parquet", "windows", "jsonl")
     formats = ("parquet", "arrow", "jsonl", "jsonl.gz")

@@ -11,7 +11,7 @@ from ...tables import TableFault
 @fault("one-row-group", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class OneRowGroup(TableFault):
-    """All rows of the file lie in one huge row group (or record batch), so that work cannot be shared by groups."""
+    """All rows of the file are in one huge row group (or record batch), so that work cannot be shared by groups."""
 
     kinds = ("parquet", "windows")
     formats = ("parquet", "arrow")

@@ -13,7 +13,7 @@ from ...layout import Regions, StoredFault
 @fault("cut-gzip", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class CutGzip(StoredFault):
-    """The compressed stream ends too early: what stands before the cut can be read, and how much of it varies by reader."""
+    """The compressed stream ends too early: the part before the cut can be read; how much of it depends on the reader."""
 
     kinds = ("webdataset", "jsonl")
     formats = ("tar.gz", "jsonl.gz")

@@ -15,7 +15,7 @@ _FIELDS = ("jpg", "cls", "json", "txt")
 @fault("duplicate-member", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class DuplicateMember(ShardFault):
-    """One member of the sample stands in the shard twice, the second time whole or empty."""
+    """One member of the sample is in the shard twice, the second time whole or empty."""
 
     kinds = ("webdataset",)
     family = "members"

@@ -15,7 +15,7 @@ from ...tarfiles import BLOCK, Placed
 @fault("garbage-block", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class GarbageBlock(ShardFault):
-    """One block of 512 bytes of garbage stands where a header should: many readers end there without a word."""
+    """There is one block of 512 bytes of garbage where a header should be: many readers end there without an error."""
 
     kinds = ("webdataset",)
     level = "shard"

@@ -13,7 +13,7 @@ from ...tarfiles import Member
 @fault("interleaved-members", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class InterleavedMembers(ShardFault):
-    """The members of the sample and of the next one stand in turn, as in an archive that was not sorted."""
+    """The members of the sample and of the next one alternate, as in an archive that was not sorted."""
 
     kinds = ("webdataset",)
     family = "members"

@@ -11,7 +11,7 @@ from ...shards import ShardFault
 @fault("key-in-folder", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class KeyInFolder(ShardFault):
-    """The sample's members lie in folders, one of which has a dot in its name."""
+    """The sample's members are in folders, one of which has a dot in its name."""
 
     kinds = ("webdataset",)
     odd = True

@@ -15,7 +15,7 @@ from ...tarfiles import Placed
 @fault("wrong-checksum", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class WrongChecksum(ShardFault):
-    """The check sum in one member's header does not fit the header, all else being whole."""
+    """The check sum in one member's header does not match the header; everything else is whole."""
 
     kinds = ("webdataset",)
     level = "shard"

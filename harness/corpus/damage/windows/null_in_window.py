@@ -15,7 +15,7 @@ _PLACES = ("middle", "first", "last")
 @fault("null-in-window", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class NullInWindow(TableFault):
-    """One value of the window is null, which is not NaN: many readers turn it into NaN, or into zero, without a word."""
+    """One value of the window is null, which is not NaN: many readers turn it into NaN, or into zero, without an error."""
 
     kinds = ("windows",)
     family = "null"
