@@ -31,6 +31,7 @@ def seen(history: History) -> Observed:
     [
         ("0-3 fault5 raise 8-11 end", 1, "goes on"),
         ("0-3 fault5 raise end", 1, "ends"),
+        ("0-3 8-11 fault5 raise end", 1, "goes on"),  # nothing more was to come
         ("0-3 fault5 raise raise raise raise capped", 4, "repeats"),
         ("0-3 fault5 raise ask stalled", 1, "waits"),
         ("fault5 raise@factory", 1, "ends"),

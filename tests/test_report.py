@@ -487,10 +487,12 @@ def test_addresses_are_links_and_nothing_else_is(text: str, shown: str) -> None:
 
 def test_files_of_samples_on_disk_are_named() -> None:
     """A failure over a corpus says in text and page in which files its first samples lie, and goes through JSON."""
-    named = verdict("oddities-kept", Mark.FAIL, "oddities", ALONE, "imagefolder", happened="h", lost=(32,), files=((32, "art/a.gif"),))
+    named = verdict("oddities-kept", Mark.FAIL, "oddities", ALONE, "imagefolder", happened="h", lost=(32,), files=((32, "art/a.gif"),),
+                    replay="badbatch replay x")
     found = with_verdicts(named)
     assert "  files      32 art/a.gif" in terminal.render(found).splitlines()
-    assert "32 art/a.gif" in " ".join("".join(Page(htmlfile.dumps([found])).words).split())
+    words = " ".join("".join(Page(htmlfile.dumps([found])).words).split())
+    assert "32 art/a.gif" in words and "add --keep-corpus DIR" in words
     assert stored(found).verdicts == found.verdicts
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from .expectation import Expectation
-from .ledger import Fate, Ledger
+from .ledger import Epoch, Fate, Ledger
 
 _MOST_REASONS = 8
 _LETTERS = 200  # of a reason
@@ -65,7 +65,7 @@ def observe(history: History, ledger: Ledger, expected: Expectation) -> Observed
         effect=effects.pop() if len(effects) == 1 else "",
         struck=len(history.struck),
         errors=len(raised),
-        after=_after(history, raised),
+        after=_after(history, raised, ledger, expected),
         surfaced_s=_surfaced(history, raised),
         silent=_silent(ledger, expected),
         reasons=reasons,
@@ -73,8 +73,11 @@ def observe(history: History, ledger: Ledger, expected: Expectation) -> Observed
     )
 
 
-def _after(history: History, raised: Any) -> str:
-    """The worst that happened after the first error of a rank, in the epoch of that error."""
+def _after(history: History, raised: Any, ledger: Ledger, expected: Expectation) -> str:
+    """The worst that happened after the first error of a rank, in the epoch of that error.
+
+    An epoch whose last batch ended in an error goes on as well, as long as nothing that was to come is missing.
+    """
     found = []
     for rank in sorted({int(rank) for rank in raised["rank"]}):
         first = raised[raised["rank"] == rank][0]
@@ -87,9 +90,16 @@ def _after(history: History, raised: Any) -> str:
             found.append("repeats")
         elif len(later) and later[-1]["kind"] == Kind.ASK and history.ended.cut is not None:
             found.append("waits")
+        elif 0 <= first["epoch"] < len(ledger.epochs) and not _owes(ledger.epochs[int(first["epoch"])], expected):
+            found.append("goes on")
         else:
             found.append("ends")
     return min(found, key=AFTER.index) if found else ""
+
+
+def _owes(epoch: Epoch, expected: Expectation) -> bool:
+    """Whether good samples are missing that no damaged neighbour took with it."""
+    return bool(np.any(expected.good & np.isin(epoch.fate, (Fate.LOST, Fate.UNDELIVERED, Fate.IN_DOUBT))))
 
 
 def _surfaced(history: History, raised: Any) -> float | None:

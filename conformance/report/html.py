@@ -17,6 +17,7 @@ from .model import Report
 from .pictures import pictures
 from .places import heads
 from .printable import printable
+from .terminal import LOOK_AT_FILES
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -42,7 +43,7 @@ def page(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(printable=printable, spans=spans, linked=linked)
-    environment.globals.update(SIGNS=SIGNS, MOST_FIRST=MOST_FIRST, checks=registry())
+    environment.globals.update(SIGNS=SIGNS, MOST_FIRST=MOST_FIRST, checks=registry(), LOOK_AT_FILES=LOOK_AT_FILES)
     environment.globals.update(count=count, kind_of=kind_of, tables=tables, heads=heads, pictures=pictures)
     text: str = environment.get_template(template).render(**values)
     return text

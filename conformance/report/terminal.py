@@ -20,6 +20,7 @@ from .printable import printable
 WIDTH = 100
 """Columns of a report that does not go to a terminal."""
 
+LOOK_AT_FILES = "add --keep-corpus DIR to have the files of this trial in DIR, to look at them"
 _LABEL = 11
 STYLES = {
     "fail": "bold red",
@@ -99,7 +100,7 @@ def _failure(group: Broken, width: int) -> Iterator[Text]:
     if verdict.replay:
         yield from field("again", verdict.replay, len(verdict.replay) + width)  # a command is copied: it stays one line
         if verdict.files:
-            yield from field("", "add --keep-corpus DIR to have the files of this trial in DIR, to look at them", width)
+            yield from field("", LOOK_AT_FILES, width)
 
 
 def _samples(verdict: Verdict, width: int) -> Iterator[Text]:
