@@ -26,7 +26,7 @@ what the consumer does
 ``skipped2``            loader.skipped says 2; ``skipped:5,9`` names them
 ``waited``              in lock step the other ranks do not come to this step
 ``closing`` ``closed``  it drops the iterator, then the loader (it does by itself where the story does not say so)
-``left:process:name``   something remains after closing
+``left:process:name``   each loader leaves something behind; ``kept:thread:name`` the process keeps it once
 ======================  ==============================================================================================
 
 ======================  ==============================================================================================
@@ -341,10 +341,10 @@ class _Teller:
     def _closes(self, token: str) -> bool:
         if token in ("closing", "closed"):
             self._go_on_to(_Stage.DROPPING if token == "closing" else _Stage.CLOSED)
-        elif match := re.fullmatch(r"left:(\w+):(\S+)", token):
+        elif match := re.fullmatch(r"(left|kept):(\w+):(\S+)", token):
             self._go_on_to(_Stage.CLOSED)
-            what = Remains[match.group(1).upper()]
-            self._write(Kind.LEFTOVER, flags=what, aux=self._say("leftover", match.group(2).replace("_", " ")), epoch=-1)
+            kind, what = Kind.LEFTOVER if match.group(1) == "left" else Kind.KEPT, Remains[match.group(2).upper()]
+            self._write(kind, flags=what, aux=self._say("leftover", match.group(3).replace("_", " ")), epoch=-1)
         else:
             return False
         return True

@@ -18,7 +18,8 @@ from stories import NOT_ACTED, STORIES
 LOADER = "tests.rogues.acting:act"
 _WORDS_OF_OUR_OWN = (Kind.UNREADABLE, Kind.WAITED)  # their texts come from the harness or from gloo, and no story tells them
 _TEXT_IN = {
-    Kind.RAISED: "aux", Kind.READ_DONE: "aux", Kind.SKIPPED: "aux", Kind.LEFTOVER: "aux", Kind.UNREADABLE: "aux", Kind.WAITED: "sample",
+    Kind.RAISED: "aux", Kind.READ_DONE: "aux", Kind.SKIPPED: "aux", Kind.LEFTOVER: "aux", Kind.KEPT: "aux",
+    Kind.UNREADABLE: "aux", Kind.WAITED: "sample",
 }
 
 

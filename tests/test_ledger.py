@@ -38,12 +38,13 @@ _FLAGS = {
     Kind.RAISED: list(Where),
     Kind.CAPPED: list(Cap),
     Kind.LEFTOVER: list(Remains),
+    Kind.KEPT: list(Remains),
     Kind.REPORTED: [0, 1],
     Kind.READ_DONE: [0, 1],
     Kind.LENGTH: [0, 1],
 }
 _BY_READERS = (Kind.READ, Kind.READ_DONE, Kind.FAULT, Kind.SKIPPED)
-_WITHOUT_EPOCH = (*_BY_READERS, Kind.BUILDING, Kind.BUILT, Kind.LENGTH, Kind.CLOSING, Kind.CLOSED, Kind.LEFTOVER, Kind.FINISHED)
+_WITHOUT_EPOCH = (*_BY_READERS, Kind.BUILDING, Kind.BUILT, Kind.LENGTH, Kind.CLOSING, Kind.CLOSED, Kind.LEFTOVER, Kind.KEPT, Kind.FINISHED)
 _ABSENT = (
     Fate.RAISED, Fate.COLLATERAL, Fate.SKIPPED, Fate.SUBSTITUTED, Fate.DROPPED, Fate.UNDELIVERED, Fate.IN_DOUBT, Fate.LOST
 )

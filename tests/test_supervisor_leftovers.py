@@ -41,8 +41,8 @@ def waited(supervisor: Supervisor, temporary: Path, tmp_path_factory: pytest.Tem
     """Trials that only waiting brings to an end, all at once: what they wait for costs no processor."""
     standing = set(descendants())
     forked = {
-        "child": spec("leaves_a_child"),
-        "files": spec("leaves_files"),
+        "child": spec("leaves_a_child", rounds=2),
+        "files": spec("leaves_files", rounds=2),
         "busy": spec("busy", deadline_s=3.0),
         "stalls": spec("stalls", deadline_s=12.0),
         "lock held": spec("well", {5: HangHoldingLock()}, deadline_s=12.0),
@@ -91,7 +91,7 @@ def test_a_child_that_outlives_its_loader_is_told_twice(waited: dict[str, Histor
     history = waited["child"]
     [inside] = history.of(Kind.LEFTOVER)
     assert "(sleeping)" in history.text(inside)
-    assert 1 == len(history.ended.leftovers)
+    assert 2 == len(history.ended.leftovers)  # one of each of the two loaders
     assert history.complete
 
 

@@ -23,18 +23,18 @@ _WORDS = {
 
 @check(
     "no-leftovers",
-    title="Nothing of the loader remains after it was closed",
+    title="Nothing of the loader adds up, and nothing outlives it",
     why="Workers, shared memory and file descriptors that outlive their loader fill the machine after many runs.",
     source="DESIGN of badbatch; torch.utils.data, shutdown of workers",
 )
 def no_leftovers(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """No process, thread, shared-memory object, descriptor or temporary file, also after an early break; and closing ends."""
+    """Of processes, threads, shared memory, descriptors and temporary files; what a process keeps once is no leak; closing ends."""
     for rank in range(history.spec.topology.ranks):
         begun, ended = (history.of(kind, rank=rank) for kind in (Kind.CLOSING, Kind.CLOSED))
         if len(begun) > len(ended) and (seconds := waited_s(history, begun[-1])) > CLOSE_WITHIN_S:
             yield Violation("closing the loader comes to an end", f"it had not ended after {seconds:.0f} s, when the trial was cut")
             return
-    found = [(_WORDS[Remains(int(event["flags"]))], history.text(event)) for event in history.of(Kind.LEFTOVER)]
+    leaked = found = [(_WORDS[Remains(int(event["flags"]))], history.text(event)) for event in history.of(Kind.LEFTOVER)]
     if not found and history.complete:
         found = [(_OUTLIVED[str(entry["what"])], str(entry["name"])) for entry in history.ended.leftovers]
     if not found:
@@ -42,7 +42,11 @@ def no_leftovers(history: History, ledger: Ledger, expected: Expectation) -> Ite
     kinds = sorted({what for what, _ in found})
     counted = ", ".join(count(sum(what == kind for what, _ in found), kind) for kind in kinds)
     names = ", ".join(sorted({name for _, name in found})[:3])
-    yield Violation("nothing of the loader remains after it was closed and dropped", f"{counted} remained: {names}")
+    if leaked:
+        happened = f"with each loader that was built and dropped, {counted} more: {names}"
+        yield Violation("what a loader leaves behind does not add up", happened)
+    else:
+        yield Violation("nothing outlives the process that used the loader", f"{counted} remained: {names}")
 
 
 _OUTLIVED = {"process": "process", "shared memory": "shared-memory object"}

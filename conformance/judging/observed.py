@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...harness.trial.event_log import Kind, Where
+from ...harness.trial.event_log import Kind, Remains, Where
 from ...harness.trial.history import History
 from .expectation import Expectation
 from .ledger import Epoch, Fate, Ledger
@@ -44,15 +44,20 @@ class Observed:
     """From the reasons that the loader gave for skips to how often it gave them; the most frequent first."""
     without_reason: int = 0
     """Skips for which it gave an empty reason."""
+    kept: tuple[str, ...] = ()
+    """What the loader's process keeps until it exits, once and however many loaders are built: kinds and names."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name."""
-        return {**dataclasses.asdict(self), "reasons": dict(self.reasons)}
+        return {**dataclasses.asdict(self), "reasons": dict(self.reasons), "kept": list(self.kept)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Observed:
         """The inverse of :meth:`to_json`; fields that this version does not know are passed over."""
-        return cls(**{field.name: data[field.name] for field in dataclasses.fields(cls) if field.name in data}) if data else cls()
+        if not data:
+            return cls()
+        found = {field.name: data[field.name] for field in dataclasses.fields(cls) if field.name in data}
+        return cls(**{**found, "kept": tuple(found.get("kept", ()))})
 
 
 def observe(history: History, ledger: Ledger, expected: Expectation) -> Observed:
@@ -70,7 +75,17 @@ def observe(history: History, ledger: Ledger, expected: Expectation) -> Observed
         silent=_silent(ledger, expected),
         reasons=reasons,
         without_reason=empty,
+        kept=tuple(sorted({f"{_KINDS[Remains(int(e['flags']))]} {history.text(e)}" for e in history.of(Kind.KEPT)})),
     )
+
+
+_KINDS = {
+    Remains.PROCESS: "process",
+    Remains.THREAD: "thread",
+    Remains.SHARED_MEMORY: "shared memory",
+    Remains.DESCRIPTOR: "descriptor",
+    Remains.FILE: "temporary file",
+}
 
 
 def _after(history: History, raised: Any, ledger: Ledger, expected: Expectation) -> str:

@@ -64,7 +64,7 @@ def pending(history: History, rank: int) -> tuple[str, float, float]:
     if last["kind"] == Kind.CLOSING:
         return "closing", CLOSE_WITHIN_S, waited_s(history, last)
     if last["kind"] == Kind.CLOSED and last["flags"]:
-        return "helpers that end after closing", CLOSE_WITHIN_S, waited_s(history, last)
+        return "what follows closing", CLOSE_WITHIN_S, waited_s(history, last)
     if last["kind"] not in (Kind.ASK, Kind.EPOCH):
         return "", 0.0, 0.0
     deaths = [s for s, fault in history.spec.plan.items() if fault.effect is Effect.CRASH]

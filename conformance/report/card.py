@@ -24,7 +24,7 @@ class Fact:
     """One line of the card."""
 
     topic: str
-    """``bad sample``, ``errors``, ``hung read``, ``death``, ``skips`` or ``delay``."""
+    """``bad sample``, ``errors``, ``hung read``, ``death``, ``skips``, ``delay`` or ``kept``."""
     text: str
     places: tuple[str, ...] = ()
     """Where it was so; empty: in every trial that shows it."""
@@ -51,7 +51,15 @@ def card(trials: Sequence[TrialResult]) -> tuple[Fact, ...]:
         *_behaviours("death", died),
         *_skips(trials),
         *_surfaces(errors),
+        *_kept(trials),
     )
+
+
+def _kept(trials: Sequence[TrialResult]) -> list[Fact]:
+    """What stays in the process once, however many loaders are built."""
+    found = list(dict.fromkeys(name for trial in trials for name in trial.observed.kept))
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return [Fact("kept", f"until exit: {', '.join(found[:_MOST])}{more}")] if found else []
 
 
 def _behaviours(topic: str, trials: Sequence[TrialResult]) -> list[Fact]:

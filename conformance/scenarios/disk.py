@@ -244,6 +244,10 @@ SCENARIOS: tuple[DiskScenario, ...] = (
     DiskScenario("three-epochs", "Training runs more than one epoch.", settings={"epochs": 3}, on=_everywhere()),
     DiskScenario("early-break", "A sanity check, or an early stop, ends the epoch early; the next one must be whole.",
                  settings={"epochs": 2, "break_after": 2}, on=_everywhere()),
+    DiskScenario("rebuilt", "A sweep, or an evaluation after each epoch, builds one loader after the other in one process: what each "
+                 "leaves behind adds up.", settings={"rounds": 2}, on=_everywhere()),
+    DiskScenario("rebuilt-after-break", "The same, of loaders that are left in the middle of an epoch.",
+                 settings={"rounds": 2, "break_after": 2}, on=_everywhere()),
     DiskScenario("few-shards", "Fewer files than workers: some workers have nothing to do, which must not be an error.",
                  on=_everywhere(1, pictures=False)),
     DiskScenario("uneven-shards", "The files do not divide among the ranks or the workers.",

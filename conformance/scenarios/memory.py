@@ -94,6 +94,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("three-epochs", "Training runs more than one epoch.", settings={"epochs": 3}),
     Scenario("early-break", "A sanity check, or an early stop, ends the epoch early; the next one must be whole.",
              settings={"epochs": 2, "break_after": 2}),
+    Scenario("rebuilt", "A sweep, or an evaluation after each epoch, builds one loader after the other in one process: what each leaves "
+             "behind adds up.", settings={"rounds": 2}),
+    Scenario("rebuilt-after-break", "The same, of loaders that are left in the middle of an epoch.",
+             settings={"rounds": 2, "break_after": 2}),
     Scenario("after-failure", "The epoch after one that ended in an error.", Transient(failures=1), "one",
              settings={"epochs": 2}),
 )

@@ -52,7 +52,12 @@ def topologies(
 
 
 def asked(topology: Topology, scenario: Scenario, contract: Contract, persistent: str) -> bool:
-    """Whether a scenario is asked in one of the topologies: persistent workers matter only from the second epoch on."""
+    """Whether a scenario is asked in one of the topologies.
+
+    Persistent workers matter only from the second epoch on, and what a process leaks shows at one rank.
+    """
+    if scenario.settings.get("rounds", 1) > 1 and topology.ranks > 1:
+        return False
     if not topology.persistent or persistent == "always":
         return True
     return bool(contract.persistent_workers) and scenario.settings.get("epochs", 1) > 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import re
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,18 +43,46 @@ def snapshot(own_descriptors: set[int]) -> Snapshot:
     )
 
 
-def wait_for(before: Snapshot, own_descriptors: set[int], within_s: float) -> list[tuple[Remains, str]]:
-    """What is there beyond ``before``; returns as soon as nothing is, at the latest after ``within_s`` seconds."""
+Left = tuple[Remains, str]
+"""What remains, and its name."""
+
+
+def wait_for(
+    before: Snapshot, own_descriptors: set[int], within_s: float, besides: Sequence[Left] = ()
+) -> list[Left]:
+    """What is there beyond ``before``; returns as soon as nothing is, at the latest after ``within_s`` seconds.
+
+    Args:
+        besides: that many things like these may be there as well, be they the same or others in their place.
+    """
     deadline = time.monotonic() + within_s
     while True:
-        found = _difference(before, own_descriptors)
+        found = beyond(besides, _difference(before, own_descriptors))
         if not found or time.monotonic() >= deadline:
             return found
         time.sleep(_POLL_S)
 
 
-def _difference(before: Snapshot, own_descriptors: set[int]) -> list[tuple[Remains, str]]:
-    found: list[tuple[Remains, str]] = []
+def beyond(kept: Sequence[Left], found: Sequence[Left]) -> list[Left]:
+    """What is found more often than it was kept; things of a kind with like names are alike."""
+    allowed = collections.Counter(_alike(left) for left in kept)
+    more: list[Left] = []
+    for left in found:
+        if allowed[_alike(left)]:
+            allowed[_alike(left)] -= 1
+        else:
+            more.append(left)
+    return more
+
+
+def _alike(left: Left) -> Left:
+    """Files and segments have random names; the numbers in other names count threads, descriptors and the like."""
+    what, name = left
+    return what, "" if what in (Remains.FILE, Remains.SHARED_MEMORY) else re.sub(r"\d+", "N", name)
+
+
+def _difference(before: Snapshot, own_descriptors: set[int]) -> list[Left]:
+    found: list[Left] = []
     standing_processes, standing_descriptors = _standard_library()
     for child in descendants():
         if child not in before.processes and child not in standing_processes:

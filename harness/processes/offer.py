@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ..contract.calling import Target, build
 from ..contract.job import Job
-from ..sources.base import find
+from ..sources.base import Offer, find
+from ..trial.batch import BatchReader
 from ..trial.consumer import Consumer
 from ..trial.event_log import Kind, Recorder
 from ..trial.on_skip import OnSkip
@@ -21,31 +22,31 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
     recorder = Recorder(folder, rank)
     with process_group(spec, rank, folder) as lockstep:
         source = find(spec.source)
-        offer = source.serve(spec, rank, recorder, folder)
         batches = source.reader(spec, target.ids)
-        job = Job(
-            source=spec.source,
-            dataset=offer.dataset,
-            root=offer.root,
-            samples=spec.samples,
-            batch_size=spec.batch_size,
-            num_workers=spec.topology.workers,
-            rank=rank,
-            world_size=spec.topology.ranks,
-            shuffle=spec.shuffle,
-            seed=spec.seed,
-            epoch=0,
-            drop_last=spec.drop_last,
-            timeout=spec.timeout_s,
-            start_method=spec.topology.start_method,
-            max_consecutive_skips=spec.max_consecutive_skips,
-            on_skip=OnSkip(recorder, batches.names),
-            decode=offer.decode,
-            persistent_workers=spec.topology.persistent,
-        )
-        del offer  # the loader alone holds the data set
+        jobs = [_job(spec, rank, recorder, batches, source.serve(spec, rank, recorder, folder)) for _ in range(spec.rounds)]
         consumer = Consumer(spec, rank, recorder, batches, lockstep, leaks, Album(folder))
-        box = [job]
-        del job
-        consumer.run(lambda: build(target, box.pop()))
+        consumer.run(lambda: build(target, jobs.pop()))  # the loader alone holds the job and the data set
     recorder(Kind.FINISHED)
+
+
+def _job(spec: TrialSpec, rank: int, recorder: Recorder, batches: BatchReader, offer: Offer) -> Job:
+    return Job(
+        source=spec.source,
+        dataset=offer.dataset,
+        root=offer.root,
+        samples=spec.samples,
+        batch_size=spec.batch_size,
+        num_workers=spec.topology.workers,
+        rank=rank,
+        world_size=spec.topology.ranks,
+        shuffle=spec.shuffle,
+        seed=spec.seed,
+        epoch=0,
+        drop_last=spec.drop_last,
+        timeout=spec.timeout_s,
+        start_method=spec.topology.start_method,
+        max_consecutive_skips=spec.max_consecutive_skips,
+        on_skip=OnSkip(recorder, batches.names),
+        decode=offer.decode,
+        persistent_workers=spec.topology.persistent,
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..contract.calling import Built
@@ -14,7 +15,7 @@ from ..errors import LoaderError, one_line
 from .batch import BatchReader, UnreadableBatch
 from .event_log import Cap, Kind, Recorder, Remains, Where
 from .snapshots import Album
-from .spec import CLOSE_WITHIN_S, TrialSpec
+from .spec import LEAVE_WITHIN_S, TrialSpec
 
 
 class LeakWatch(Protocol):
@@ -24,8 +25,14 @@ class LeakWatch(Protocol):
         """What there is now."""
         ...
 
-    def wait_for(self, before: Any, own_descriptors: set[int], within_s: float) -> list[tuple[Remains, str]]:
-        """What there is beyond ``before``; returns as soon as that is nothing, at the latest after ``within_s`` seconds."""
+    def wait_for(
+        self, before: Any, own_descriptors: set[int], within_s: float, besides: Sequence[tuple[Remains, str]] = ()
+    ) -> list[tuple[Remains, str]]:
+        """What there is beyond ``before`` and ``besides``; waits up to ``within_s`` seconds until that is nothing."""
+        ...
+
+    def beyond(self, kept: Sequence[tuple[Remains, str]], found: Sequence[tuple[Remains, str]]) -> list[tuple[Remains, str]]:
+        """What is found more often than it was kept."""
         ...
 
 
@@ -131,8 +138,34 @@ class Consumer:
 
         self.guarded(drop, Where.CLOSE)
         self._record(Kind.CLOSED, flags=1)
-        for what, name in self._leaks.wait_for(before, self._record.descriptors(), CLOSE_WITHIN_S):
-            self._record(Kind.LEFTOVER, flags=what, aux=self._record.text(type="leftover", message=name))
+        if self._spec.rounds > 1:
+            self._compare_rounds(make, before)
+
+    def _compare_rounds(self, make: Callable[[], Built], before: Any) -> None:
+        """Build, consume and drop more loaders: what there is more of then was leaked, and the rest is kept once."""
+        first = self._leaks.wait_for(before, self._record.descriptors(), LEAVE_WITHIN_S)
+        for _ in range(1, self._spec.rounds):
+            self._unrecorded(lambda: self._consume_again(make()))
+            self._unrecorded(gc.collect)
+        grown = self._leaks.wait_for(before, self._record.descriptors(), LEAVE_WITHIN_S, first)
+        for kind, found in ((Kind.LEFTOVER, grown), (Kind.KEPT, self._leaks.beyond(grown, first))):
+            for what, name in found:
+                self._record(kind, flags=what, aux=self._record.text(type="leftover", message=name))
+
+    def _consume_again(self, built: Built) -> None:
+        iterator = iter(built.loader)
+        for step in range(self._spec.call_cap):
+            if next(iterator, None) is None or self._spec.break_after == step + 1:
+                break
+        del iterator
+        _close(built.loader)
+
+    def _unrecorded(self, call: Callable[[], Any]) -> None:
+        """Run the loader's code; what it raises says nothing about the recorded round."""
+        with contextlib.suppress(BaseException):
+            self._hand_over()
+            call()
+        self._take_back()
 
     def _length(self, loader: Any, phase: int) -> None:
         if not hasattr(type(loader), "__len__"):

@@ -68,6 +68,7 @@ class Kind(enum.IntEnum):
     UNREADABLE = 23  # a batch whose ids could not be found; aux: text; sample: step
     DELAY = 24  # sample: nanoseconds that the consumer's thread waited for a processor so far (schedstat)
     FIELDS = 25  # which fields a sample from disk came with; sample: id or -1; aux: a bit for each of storedbatch.FIELDS
+    KEPT = 27  # something of the loader that is there once, however many loaders are built; aux: text; flags: Remains
     REASON = 26  # a reason that loader.skipped gives; sample: for how many skips; aux: text
 
 

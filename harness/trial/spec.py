@@ -15,6 +15,8 @@ from ..errors import UserError
 from ..plan import FaultPlan
 
 FORMAT = 1
+LEAVE_WITHIN_S = 1.0
+"""So long helpers may take to end by themselves after their loader was closed and dropped."""
 CLOSE_WITHIN_S = 10.0
 """DESIGN: after a timeout the loader can be closed within 10 s; so it can after any other epoch."""
 
@@ -70,6 +72,9 @@ class TrialSpec:
     epochs: int = 1
     break_after: int | None = None
     """Leave epoch 0 after this many batches."""
+    rounds: int = 1
+    """Loaders that are built, consumed and dropped one after the other; the record is about the first. With two of them it
+    also says what grew, and what the process keeps once."""
     step_s: float = 0.0
     """Length of the simulated training step."""
     lockstep: bool = False

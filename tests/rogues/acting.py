@@ -24,7 +24,10 @@ from tests.stories import STORIES
 _SPEAKER = re.compile(r"(?:r(\d+))?\.?(?:w(\d+))?:(?=.|$)")
 _RAISE = re.compile(r"raise(?:@(\w+))?(?::(\w+))?(?::(\S+))?")
 _BATCH = re.compile(r"[\d?~,-]+")
-_AFTERWARDS = ("closing", "closed", "left:", "len", "skipped", "capped", "break", "waited", "raise@report", "raise@close", "raise@length")
+_AFTERWARDS = (
+    "closing", "closed", "left:", "kept:", "len", "skipped", "capped", "break", "waited",
+    "raise@report", "raise@close", "raise@length",
+)
 """Words of what the consumer does between the calls, or of answers to other calls than next()."""
 
 
@@ -150,6 +153,10 @@ class Unblocking(dict[str, Any]):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
+def _threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate()}
+
+
 class Actor:
     """Acts the lines of one rank."""
 
@@ -166,10 +173,12 @@ class Actor:
             if line.word != "epoch":
                 self._segments[-1].append(line)
         for _, word in lines:
-            if word.startswith("left:thread:"):
-                threading.Thread(target=threading.Event().wait, name=word.rpartition(":")[2], daemon=True).start()
+            name = word.rpartition(":")[2].replace("_", " ")
+            if word.startswith("left:thread:") or (word.startswith("kept:thread:") and name not in _threads()):
+                threading.Thread(target=threading.Event().wait, name=name, daemon=True).start()
             elif word.startswith("left:file:"):
-                (Path(tempfile.gettempdir()) / word.rpartition(":")[2]).touch()
+                first, second = (Path(tempfile.gettempdir()) / each for each in (f"0{name}", name))
+                (second if first.exists() else first).touch()
 
     def __iter__(self) -> Performance:
         segment = self._segments.pop(0)
