@@ -27,6 +27,7 @@ from badbatch.harness.corpus.manifest import read_corpus, read_recipe, read_samp
 from badbatch.harness.corpus.verify import verify
 from badbatch.harness.corpus.workers import ordered
 from badbatch.harness.errors import HarnessError, UserError
+from children import child
 
 SMALL = Recipe("imagefolder", 60, seed=5, damage=0.2, oddities=0.2, size=(64, 64))
 COMMAND = [sys.executable, "-c", "from badbatch.harness.corpus.cli import corpus; corpus()"]
@@ -154,45 +155,55 @@ def test_stopping_leaves_nothing(how: signal.Signals, jobs: str, tmp_path: Path)
     """Stopped half-way, by Ctrl-C, SIGTERM or the end of its terminal, a make leaves no corpus, no other folder, and no process."""
     target = tmp_path / "half"
     options = ["make", str(target), "--samples", "5000000", "--jobs", jobs, "--size", "64x64", "-q"]
-    process = subprocess.Popen([*COMMAND, *options], start_new_session=True, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: len(list(tmp_path.glob(".half.making-*/*/*"))) > 50)
-    if how is signal.SIGTERM:
-        process.send_signal(how)
-    else:
-        os.killpg(process.pid, how)  # as a terminal does
-    _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (130, "badbatch: stopped\n")
-    assert os.listdir(tmp_path) == []
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+    with child([*COMMAND, *options], stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: len(list(tmp_path.glob(".half.making-*/*/*"))) > 50)
+        if how is signal.SIGTERM:
+            process.send_signal(how)
+        else:
+            os.killpg(process.pid, how)  # as a terminal does
+        _, said = process.communicate(timeout=60)
+        assert (process.returncode, said) == (130, "badbatch: stopped\n")
+        assert os.listdir(tmp_path) == []
+        with pytest.raises(ProcessLookupError):
+            os.killpg(process.pid, 0)
+
+
+@pytest.mark.skipif(shutil.which("nohup") is None, reason="there is no nohup")
+def test_the_tests_of_signals_hold_under_nohup() -> None:
+    """What the tests start does not inherit that SIGHUP is ignored: the test above passes under nohup."""
+    test = f"{__file__}::test_stopping_leaves_nothing"
+    command = ["nohup", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", f"{int(signal.SIGHUP)}-1", test]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
 
 
 def test_under_nohup_the_end_of_the_terminal_is_ignored(tmp_path: Path) -> None:
     """What ignores SIGHUP from its start goes on, and makes the whole corpus."""
     options = ["make", str(tmp_path / "whole"), "--samples", "3000", "--jobs", "2", "--size", "64x64", "-q"]
-    process = subprocess.Popen(["nohup", *COMMAND, *options], start_new_session=True, stderr=subprocess.DEVNULL)
-    wait_until(lambda: len(list(tmp_path.glob(".whole.making-*/*/*"))) > 50)
-    os.killpg(process.pid, signal.SIGHUP)
-    assert process.wait(timeout=60) == 0
+    with child(["nohup", *COMMAND, *options], stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: len(list(tmp_path.glob(".whole.making-*/*/*"))) > 50)
+        os.killpg(process.pid, signal.SIGHUP)
+        assert process.wait(timeout=60) == 0
     assert os.listdir(tmp_path) == ["whole"]
 
 
 def test_a_make_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     """When the first process is killed outright, the working ones end by themselves."""
     options = ["make", str(tmp_path / "gone"), "--samples", "5000000", "--jobs", "2", "--size", "64x64", "-q"]
-    process = subprocess.Popen([*COMMAND, *options], start_new_session=True)
-    wait_until(lambda: len(list(tmp_path.glob(".gone.making-*/*/*"))) > 50)
-    process.kill()
-    process.wait()
+    with child([*COMMAND, *options]) as process:
+        wait_until(lambda: len(list(tmp_path.glob(".gone.making-*/*/*"))) > 50)
+        process.kill()
+        process.wait()
 
-    def ended() -> bool:
-        try:
-            os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            return True
-        return False
+        def ended() -> bool:
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                return True
+            return False
 
-    wait_until(ended)
+        wait_until(ended)
     assert not (tmp_path / "gone").exists()
 
 

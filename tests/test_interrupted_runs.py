@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from children import tied
 from staging import SOON_S, wait_until
 
 LOADER = "mine:make"
@@ -42,6 +43,7 @@ def begin(tmp_path: Path, command: list[str]) -> tuple[subprocess.Popen[str], li
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        preexec_fn=tied(),  # noqa: PLW1509
     )
     try:
         wait_until((tmp_path / "kept" / "one-bad-w2" / "ended.json").exists, "the second trial is kept", 90)

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from badbatch.conformance.pytest import session
 
 LOADER = """
 import torch
@@ -147,6 +148,29 @@ def test_workers_of_xdist_share_the_trials(pytester: pytest.Pytester) -> None:
         found[kept] = result.parseoutcomes()
         assert len(list((pytester.path / kept).iterdir())) == 7
     assert found["several"] == found["alone"]
+
+
+def test_the_folder_that_workers_share_is_private(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under xdist a folder of a name that others can foresee is neither read nor written, and nothing is left behind."""
+    pytest.importorskip("xdist")
+    scratch = pytester.mkdir("scratch")
+    foreseen = scratch / "badbatch-xdist-foreseen"
+    foreseen.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    result = run(pytester, "--loader", "mine:honest", "--loader-only", *FEW, "-q", "-n", "2", "--testrunuid=foreseen")
+    assert result.ret == pytest.ExitCode.OK
+    assert list(scratch.iterdir()) == [foreseen]
+    assert list(foreseen.iterdir()) == []
+
+
+def test_only_a_folder_of_ones_own_is_believed(tmp_path: Path) -> None:
+    """A folder that others can read or write, a link, or a file is not shared through."""
+    own, open_to_all, link = tmp_path / "own", tmp_path / "open", tmp_path / "link"
+    own.mkdir(mode=0o700)
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    link.symlink_to(own)
+    assert [session._is_ours(folder) for folder in (own, open_to_all, link, tmp_path / "none")] == [True, False, False, False]
 
 
 def test_several_loaders_one_after_another(pytester: pytest.Pytester) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from badbatch.harness.processes.process_tree import state
+from children import tied
 from staging import (
     ON_STAGE,
     ROGUES,
@@ -42,6 +43,7 @@ class Program:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            preexec_fn=tied(),  # noqa: PLW1509
         )
 
     def hear(self, word: str) -> None:

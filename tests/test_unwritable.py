@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.artifacts import Artifacts
 from badbatch.conformance.engine.pool import Pool
+from badbatch.conformance.engine.single import again
 from badbatch.harness.errors import UserError
 
 # Of torch's loader, this one fails.
@@ -101,6 +103,12 @@ def test_what_is_in_the_way_of_a_folder_stays(tmp_path: Path) -> None:
     assert (tmp_path / "kept" / "link").is_symlink()
     assert (tmp_path / "kept" / "file").read_text(encoding="utf-8") == "mine"
     assert list((tmp_path / "kept" / "folder").iterdir()) == []
+
+
+def test_a_replay_command_can_be_pasted() -> None:
+    """Where a folder has a blank or a quote in its name, the command to run its trial again is quoted for the shell."""
+    assert again("kept/one-bad-w2") == "badbatch replay kept/one-bad-w2"
+    assert shlex.split(again("my trials/it's; rm x")) == ["badbatch", "replay", "my trials/it's; rm x"]
 
 
 def test_a_full_disk_leaves_no_half_of_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

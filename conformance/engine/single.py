@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,11 @@ from ..report.run import Run
 from .artifacts import keep_pictures
 
 
+def again(folder: str | Path) -> str:
+    """The command that runs a trial again, quoted for the shell."""
+    return f"badbatch replay {shlex.quote(str(folder))}"
+
+
 def trial_file(path: Path) -> Path:
     """The trial's file for a path that names it or the folder that holds it.
 
@@ -48,7 +54,7 @@ def judge_folder(folder: Path) -> tuple[Report, History]:
     home = trial_file(folder).parent
     history = History.load(home)
     if not len(history.events) and not (home / "ended.json").exists():
-        raise UserError(f"{folder} holds a trial that has not been run: badbatch replay {folder} runs it")
+        raise UserError(f"{folder} holds a trial that has not been run: {again(folder)} runs it")
     return report_on(history, {}, "recorded"), history
 
 
@@ -88,8 +94,8 @@ def replay(
 def report_on(history: History, versions: dict[str, str], isolation: str, *, kept: bool = True) -> Report:
     """A report over one trial."""
     folder = Path(history.folder) if history.folder and kept else None
-    again = f"badbatch replay {folder}" if folder is not None else ""
-    verdicts = judge(history, replay=again)
+    replay = again(folder) if folder is not None else ""
+    verdicts = judge(history, replay=replay)
     spec = history.spec
     result = trial_result(history, verdicts, folder)
     return Report(

@@ -31,7 +31,7 @@ from .policy import CONFIRM, Next, Policy
 from .pool import Done, Pool, Task
 from .preparations import Preparations
 from .questions import CLEAN, Questions
-from .single import trial_result
+from .single import again, trial_result
 from .trial_state import TrialState, merge, stays_away
 
 
@@ -383,7 +383,7 @@ class Suite:
         for waiting in self._policy.seen(history):
             self._submit(waiting, waiting.wanted)
         kept = self._artifacts.name(spec)
-        replay = f"badbatch replay {kept}" if kept is not None else ""
+        replay = again(kept) if kept is not None else ""
         verdicts = judge(history, clean=self._policy.spoiled(spec), replay=replay)
         failed = any(v.mark is Mark.FAIL and v.check in self._questions.checks for v in verdicts)
         what = self._policy.after(state, history, verdicts, failed=failed, alone=alone)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import shlex
 import shutil
+import stat
 import tempfile
 import threading
 from collections.abc import Generator
@@ -141,13 +143,17 @@ class Session:
             self._notes[f"folders of trials are not kept: {error.filename}: {error.strerror}"] = None
             return None
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """xdist starts a worker: name the folder to it through which the workers share the trials."""
+        if self._shared is None:
+            self._shared = Path(tempfile.mkdtemp(prefix="badbatch-xdist-"))  # its name cannot be guessed, and it is ours alone
+        node.workerinput["badbatch_shared"] = str(self._shared)
+
     def _home_of_all(self) -> Path | None:
-        """Under xdist: a folder that all workers of this run know, through which they share the trials."""
-        given = getattr(self._config, "workerinput", None)
-        if given is None:
-            return None
-        self._shared = Path(tempfile.gettempdir()) / f"badbatch-xdist-{given['testrunuid']}"
-        return self._shared
+        """Under xdist: the folder through which the workers share the trials; None where each has to run its own."""
+        given = getattr(self._config, "workerinput", {}).get("badbatch_shared")
+        return Path(given) if given and _is_ours(Path(given)) else None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -221,11 +227,6 @@ class Session:
         undecided = any(report.summary.get("inconclusive") or report.stale_known for report in reports)
         if undecided and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        if self._shown and self._shared is None:
-            given = self._config.pluginmanager.getplugin("dsession")
-            uid = getattr(getattr(given, "nodemanager", None), "testrunuid", None)
-            if uid:
-                shutil.rmtree(Path(tempfile.gettempdir()) / f"badbatch-xdist-{uid}", ignore_errors=True)
 
     def reports(self) -> list[Report]:
         """One report a loader, from what the items told; the same with and without xdist."""
@@ -255,6 +256,8 @@ class Session:
     def pytest_unconfigure(self) -> None:
         """Also after an interrupt or an internal error nothing is left running."""
         self._close()
+        if self._shared is not None:
+            shutil.rmtree(self._shared, ignore_errors=True)
         self._open.close()
 
 
@@ -263,6 +266,15 @@ def _place(report: Any) -> tuple[str, str, str]:
     told = report.badbatch
     verdict = Verdict.from_json(told["loader"], told["verdict"])
     return verdict.loader, verdict.trial, verdict.check
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is this user's, and nobody else can write to it: what is read there is believed."""
+    try:
+        found = folder.lstat()
+    except OSError:  # a worker on another machine
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
 def _is_under(nodeid: str, arg: str) -> bool:
