@@ -14,6 +14,7 @@ from typing import Any
 
 from ...harness.contract.job import Contract
 from ...harness.errors import UserError
+from ...harness.processes.group import ranks_can_meet
 from ...harness.processes.supervisor import Supervisor
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
@@ -165,7 +166,7 @@ class Suite:
             probe.must_be_usable(history)
             complete = probe.infer(history, contract)
             several = [n for n in self.options.ranks if n > 1 and (complete.ranks is None or n in complete.ranks)]
-            if complete.tail is None and several:
+            if complete.tail is None and several and ranks_can_meet():
                 uneven = self._questions.named("remainder-one", source, Topology(workers, several[0]), complete)
                 complete = probe.infer_tail(self._probe(dataclasses.replace(uneven, lockstep=False)), complete)
             self.contracts[source] = complete

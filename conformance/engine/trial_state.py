@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ...harness.contract.job import Contract
+from ...harness.processes.group import ranks_can_meet
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
@@ -52,6 +53,8 @@ def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> st
         return f"the loader declares workers={contract.workers}"
     if contract.ranks is not None and topology.ranks not in contract.ranks:
         return f"the loader declares ranks={contract.ranks}"
+    if topology.ranks > 1 and not ranks_can_meet():
+        return "several ranks meet in a group of torch's, which is not installed"
     if topology.persistent and not contract.persistent_workers:
         return "the loader does not honour persistent_workers"
     if scenario.timed and not contract.timeout:

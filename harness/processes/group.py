@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -65,6 +66,11 @@ class _Standing:
     """The default group that was made here; None: there is none, or the loader's has taken its place."""
 
     group: Any = None
+
+
+def ranks_can_meet() -> bool:
+    """Whether torch, in whose group several ranks meet, is installed; it is not imported."""
+    return importlib.util.find_spec("torch") is not None
 
 
 def let_loaders_make_groups() -> None:

@@ -13,6 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..instrumentation.late_imports import when_imported
 from ..trial.spec import TrialSpec
 from .group import let_loaders_make_groups
 from .process_tree import die_with_parent
@@ -121,11 +122,10 @@ def describe_process(rank: int, folder: Path) -> None:
 
 def _seed(seed: int) -> None:
     import numpy as np
-    import torch
 
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
+    when_imported("torch", lambda: sys.modules["torch"].manual_seed(seed))
 
 
 def redirect(folder: Path, rank: int) -> None:

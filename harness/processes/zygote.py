@@ -10,6 +10,8 @@ When the socket closes, every trial is ended and so is this process: nothing out
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import select
@@ -21,9 +23,10 @@ import threading
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..errors import LoaderError
+from ..errors import LoaderError, UserError
+from ..instrumentation.late_imports import when_imported
 from ..trial.spec import TrialSpec
 from .cleanup import Segments, clear_away, standing_segments
 from .group import let_loaders_make_groups
@@ -33,6 +36,9 @@ from .process_tree import adopt_orphans, descendants, die_with_parent, end_all
 from .rank import become, enter_directory, redirect
 from .rehearsal import rehearse
 from .trial_supervisor import TrialSupervisor, fresh_rank
+
+if TYPE_CHECKING:
+    from ..sources.base import Source
 
 # Together less than the two seconds after which a user who pressed Ctrl-C may expect that nothing is left.
 _WARDENS_WITHIN_S = 1.0
@@ -95,16 +101,12 @@ class Zygote:
         if isolation == "auto":
             isolation, why = ("fork", "") if sys.platform == "linux" else ("spawn", f"forking is unsafe on {sys.platform}")
         import numpy
-        import torch
-
-        torch.set_num_threads(1)  # as torchrun does, and a pool of threads would not survive the fork
-        import torch.distributed
-        import torch.utils.data
 
         from ..contract.calling import resolve
         from . import offer  # noqa: F401 - so that no trial pays for importing it
 
-        let_loaders_make_groups()
+        when_imported("torch", one_thread)
+        when_imported("torch.distributed", let_loaders_make_groups)
         before = set(threading.enumerate())
         target = resolve(hello["loader"])
         started = [thread.name for thread in threading.enumerate() if thread not in before]
@@ -117,7 +119,9 @@ class Zygote:
         sources = target.contract("").sources or (DEFAULT,)
         for source in sources:
             if source in SOURCES:
-                find(source).preload()
+                _preload(hello["loader"], find(source))
+        if target.drop_in or "torch" in sys.modules:
+            preload_torch()
         return {
             "isolation": isolation,
             "isolation_why": why,
@@ -126,7 +130,7 @@ class Zygote:
             "contracts": {source: promised(target, source).to_json() for source in SOURCES},
             "versions": {
                 "python": ".".join(map(str, sys.version_info[:3])),
-                "torch": torch.__version__,
+                **_version("torch"),
                 "numpy": numpy.__version__,
                 **_library_version(hello["loader"]),
             },
@@ -140,6 +144,7 @@ class Zygote:
             if self._begun == _WORTH_HUGE_PAGES:
                 use_huge_pages()
             folder = Path(message["folder"])
+            self._get_ready_for_ranks(folder)
             standing = standing_segments()
             port = self._ports.take()
             pid = self._fork_warden(folder, standing, port)
@@ -151,6 +156,16 @@ class Zygote:
                 for pid, (number, _, _) in self._wardens.items():
                     if number == message[word]:
                         os.kill(pid, signum)
+
+    def _get_ready_for_ranks(self, folder: Path) -> None:
+        """Import torch before the first trial of several ranks, which meet in a group of torch's; then no rank imports it anew."""
+        if not self._fork_ranks or "torch.distributed" in sys.modules:
+            return
+        with contextlib.suppress(UserError, ImportError):  # the rank itself says what is wrong
+            if TrialSpec.read(folder / "trial.json").topology.ranks > 1:
+                preload_torch()
+                rehearse()
+                settle()
 
     def _fork_warden(self, folder: Path, standing: Segments, port: int) -> int:
         zygote = os.getpid()
@@ -250,11 +265,36 @@ class Zygote:
                 return [json.loads(line) for line in lines]
 
 
+def _preload(loader: str, source: Source) -> None:
+    try:
+        source.preload()
+    except ModuleNotFoundError as error:
+        raise LoaderError(
+            f"{loader}: source {source.name!r} needs {error.name}, which is not installed: install it, or declare other sources"
+        ) from error
+
+
+def one_thread() -> None:
+    """Have torch compute in one thread, as torchrun does: a pool of threads would not survive the fork."""
+    sys.modules["torch"].set_num_threads(1)
+
+
+def preload_torch() -> None:
+    """Import what of torch the trials need."""
+    for name in ("torch", "torch.distributed", "torch.utils.data"):
+        importlib.import_module(name)
+
+
+def _version(module: str) -> dict[str, str]:
+    """The version of a module, where it is imported."""
+    version = getattr(sys.modules.get(module), "__version__", None)
+    return {} if version is None else {module: str(version)}
+
+
 def _library_version(loader: str) -> dict[str, str]:
     """The version of the distribution that the loader's module belongs to, where it says one."""
     name = loader.partition(":")[0].partition(".")[0]
-    version = getattr(sys.modules.get(name), "__version__", None)
-    return {name: str(version)} if version is not None else {}
+    return _version(name)
 
 
 def _drain(descriptor: int) -> None:
