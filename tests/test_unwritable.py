@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,28 @@ def test_a_full_disk_leaves_no_half_of_a_trial(tmp_path: Path, monkeypatch: pyte
     assert artifacts.keep(trial, "kept/x", failed=True, here=True) is None
     assert "No space left on device" in artifacts.trouble
     assert not (tmp_path / "kept" / "x").exists()
+
+
+def test_a_full_temporary_folder(tmp_path: Path) -> None:
+    """Where the trials' own folder is full, the report is printed and says so; nothing is held against the loader."""
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare here")
+    (tmp_path / "full").mkdir()
+    script = f'mount -t tmpfs -o size=4k tmpfs "{tmp_path}/full" || exit 77; TMPDIR="{tmp_path}/full" exec "$@"'
+    given = [sys.executable, "-m", "badbatch.conformance", "run", LOADER, *command()]
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script, "sh", *given],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    if done.returncode in (1, 77) and "badbatch" not in done.stdout:
+        pytest.skip(f"no mount in a namespace here: {done.stderr.strip()}")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "No space left on device" in " ".join(done.stdout.split())
+    assert done.stderr == ""
 
 
 def test_no_place_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import os
 import shutil
@@ -34,6 +35,8 @@ from .preparations import Preparations
 from .questions import CLEAN, Questions
 from .single import again, trial_result
 from .trial_state import TrialState, merge, stays_away
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Suite:
@@ -176,7 +179,13 @@ class Suite:
                 state.result = dataclasses.replace(state.result, spec=state.spec)
 
     def _probe(self, spec: TrialSpec) -> History:
-        [(_, history)] = self._pool.run([spec])
+        try:
+            [(_, history)] = self._pool.run([spec])
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            where = self._pool.scratch.parent
+            raise UserError(f"the temporary folder {where} cannot be written to: {error.strerror}; TMPDIR names another") from error
         return history
 
     def only(self, ids: Collection[str]) -> None:
@@ -342,9 +351,15 @@ class Suite:
         if not self._enqueued:
             self._enqueue()
         ended = False
-        for done in self._pool.advance():
-            self._judge(self._tasks.pop(done.task), done)
-            ended = True
+        try:
+            for done in self._pool.advance():
+                self._judge(self._tasks.pop(done.task), done)
+                ended = True
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            self._claims = None  # there is no room for what others would read either
+            self.give_up(f"the temporary folder {self._pool.scratch.parent} cannot be written to: {error.strerror}")
         return ended
 
     def _tell(self, state: TrialState) -> None:
