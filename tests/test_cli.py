@@ -177,7 +177,7 @@ def test_the_glossary_is_closed() -> None:
         (["list", "cheeks"], "'cheeks' is not one of"),
         (["run"], "Missing argument 'LOADER'"),
         (["run", LOADER, "--nonsense"], "No such option"),
-        (["run", LOADER, "--workers", "two"], "--workers: 'two' is no whole number"),
+        (["run", LOADER, "--workers", "two"], "--workers: 'two' is not a whole number"),
         (["run", LOADER, "--timeout", "90"], "--timeout and --deadline: a trial of 30 s"),
         (["run", LOADER, "--json", "missing/report.json"], "there is no folder missing"),
         (["run", LOADER, "--scenario", "one-bda"], "did you mean 'one-bad'?"),

@@ -137,7 +137,7 @@ def test_a_corpus_in_its_own_origin_is_refused(tmp_path: Path) -> None:
     """The target may lie neither in the folder that is copied nor around it."""
     make(str(tmp_path / "a"), Recipe("imagefolder", 4, damage=0, size=(64, 64)))
     for target in (tmp_path / "a" / "b", tmp_path, tmp_path / "a"):
-        with pytest.raises(UserError, match="lie in each other"):
+        with pytest.raises(UserError, match="must not contain each other"):
             make(str(target), Recipe("imagefolder", 0, origin=str(tmp_path / "a")), force=True)
 
 
@@ -308,7 +308,7 @@ def test_verify_finds_a_changed_manifest(tmp_path: Path) -> None:
     corpus = (root / "corpus.json").read_text()
     (root / "corpus.json").write_text(corpus.replace('"good": 10', '"good": 9'))
     assert [(change.what, change.path) for change in verify(str(root))] == [("manifest", "corpus.json")]
-    with pytest.raises(UserError, match="no corpus"):
+    with pytest.raises(UserError, match="not a corpus"):
         list(verify(str(tmp_path)))
 
 

@@ -121,14 +121,14 @@ def test_paths_of_an_ini_file_start_from_its_folder() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("workers", "two", "'two' is no whole number"),
+        ("workers", "two", "'two' is not a whole number"),
         ("workers", "0,-1", "a trial cannot have -1 workers"),
         ("workers", ",", "is empty"),
         ("ranks", "0", "a trial cannot have 0 ranks"),
-        ("samples", "4.5", "'4.5' is no whole number"),
+        ("samples", "4.5", "'4.5' is not a whole number"),
         ("samples", "7", "must be at least 8, not 7"),
         ("batch-size", "0", "must be at least 1, not 0"),
-        ("timeout", "soon", "'soon' is no number of seconds"),
+        ("timeout", "soon", "'soon' is not a number of seconds"),
         ("timeout", "0", "must be a number of seconds above 0, not 0"),
         ("deadline", "inf", "must be a number of seconds above 0, not inf"),
         ("deadline", "nan", "must be a number of seconds above 0, not nan"),

@@ -192,7 +192,7 @@ def content_intact(history: History, ledger: Ledger, expected: Expectation) -> I
         wrong = np.flatnonzero((epoch.wrong > 0) & ~expected.truth.contested & ~expected.optional)
         if len(wrong):
             damaged = [int(s) for s in wrong if expected.owed[s] != Owed.GOOD]
-            what = f"{count(len(wrong), 'sample')} arrived with content that is not their own"
+            what = f"{count(len(wrong), 'sample')} arrived with the wrong content"
             if damaged:
                 what += f"; damaged and passed as good: {spans(damaged)}"
             yield Violation("a sample that arrives as good is as it was written", what, witnesses=_ids(wrong))

@@ -138,7 +138,7 @@ def run(
     write_known: str | None,
     **given: Any,
 ) -> ExitCode:
-    """Hold LOADER (pkg.module:attr) to its promises.
+    """Check the promises of LOADER (pkg.module:attr).
 
     Runs the conformance suite. The current directory is importable. The folders of failing trials are kept in .badbatch,
     for badbatch replay and badbatch judge. Ctrl-C, SIGTERM and SIGHUP end the run: the report over the trials that have a
@@ -219,8 +219,8 @@ def compare(
 ) -> ExitCode:
     """Put several loaders side by side.
 
-    Runs the suite over each. A file written with --json (or by pytest with --loader-json) stands for its loader, and nothing
-    is run for it. The exit code is the worst of the loaders'.
+    Runs the suite over each. A file written with --json (or by pytest with --loader-json) is used in place of its loader,
+    which is then not run. The exit code is the worst of the loaders'.
     """
     options = _options(given)
     targets = _targets(json=json, html=html, markdown=markdown)
@@ -258,7 +258,7 @@ def compare(
 def replay(
     trial: Path, keep: Path | None, keep_corpus: Path | None, isolation: str | None, json: str | None, quiet: bool
 ) -> ExitCode:
-    """Run exactly a stored trial again, and judge it."""
+    """Run a stored trial again, exactly as it was, and judge it."""
     how = BY_NAME["isolation"].value(isolation, "--isolation")
     targets = _targets(json=json)
     from ..engine import single
@@ -300,7 +300,7 @@ def _print_trial(report: Report, history: Any, quiet: bool, targets: dict[str, P
 @badbatch.command()
 @click.argument("name", metavar="[NAME]", nargs=-1)
 def explain(name: tuple[str, ...]) -> None:
-    """Say what a name or a word of badbatch means.
+    """Explain a name or a word of badbatch.
 
     NAME is a check, a scenario, a fault, a diagnosis, a source, or a word of the reports (contested, flaky, topology …).
     Without a name: how they belong together, and all names.

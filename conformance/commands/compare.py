@@ -27,7 +27,7 @@ SCHEMA = 1
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What became of one loader in one scenario under one topology."""
+    """The result of one loader in one scenario under one topology."""
 
     kind: str
     """A key of :data:`~badbatch.conformance.report.digest.SIGNS`; empty: that trial was not part of the report."""
@@ -64,7 +64,7 @@ class Tally:
     failed: int
     known: int
     judged: int
-    """Trials in which the check came to a fail, a known failure or a pass."""
+    """Trials in which the verdict is a fail, a known failure or a pass."""
 
     def __str__(self) -> str:
         known = f" (and {self.known} known)" if self.known else ""
@@ -225,8 +225,8 @@ def gather(
     Every file is read and every loader imported before the first is run, so that a wrong name costs no run.
 
     Args:
-        on_begin: told of each loader before it is run, with its number of trials.
-        on_result: told of each trial that was judged.
+        on_begin: called with each loader before it is run, with its number of trials.
+        on_result: called with each trial that was judged.
         command: what was typed to start the comparison.
 
     Raises:

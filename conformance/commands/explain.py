@@ -93,7 +93,7 @@ def _scenario_of(name: str) -> Article:
     if on_disk is None:
         assert found is not None
         return found
-    struck = "; ".join(f"{kind}: {_befalls(on_disk.on[kind])}" for kind in on_disk.on)
+    struck = "; ".join(f"{kind}: {_damage_of(on_disk.on[kind])}" for kind in on_disk.on)
     if found is not None:
         return dataclasses.replace(found, parts=(*found.parts, ("on disk", struck)))
     exercised = [check.id for check in checks.registry().values() if check.exercised(example_on_disk(on_disk))]
@@ -106,7 +106,7 @@ def _scenario_of(name: str) -> Article:
     return _article("scenario", name, on_disk.why, parts)
 
 
-def _befalls(damage: Damage) -> str:
+def _damage_of(damage: Damage) -> str:
     faults = ", ".join(dict.fromkeys(strike.fault for strike in damage.strikes))
     files = "" if damage.files == FILES else f" ({damage.files} {'file' if damage.files == 1 else 'files'})"
     return (faults or "no fault") + files
@@ -169,7 +169,7 @@ def _default(field: dataclasses.Field[object]) -> str:
 
 _EFFECTS: Mapping[faults.Effect, str] = {
     faults.Effect.ERROR: "the read raises: the sample is damaged",
-    faults.Effect.VALUE: "the read returns something that is no good sample: it is damaged",
+    faults.Effect.VALUE: "the read returns something that is not a good sample: it is damaged",
     faults.Effect.UNPICKLABLE: "the read returns a good sample that cannot leave its process",
     faults.Effect.LEGAL: "the sample is odd but good: it must arrive",
     faults.Effect.STALL: "the read does not return: the sample is damaged",
@@ -222,7 +222,7 @@ def example_on_disk(scenario: DiskScenario) -> TrialSpec:
     return dataclasses.replace(found, source=kind, plan=FaultPlan(dict(enumerate(struck))), stored=stored)
 
 
-disk_faults()  # registers them, so that they stand beside those in memory
+disk_faults()  # registers them, so that they are listed with those in memory
 
 _ARTICLES: dict[str, dict[str, Callable[[], Article]]] = {
     "checks": {name: partial(_check, check) for name, check in checks.registry().items()},

@@ -83,7 +83,7 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "ended",
-        "How the trial came to its end: ended (the loader's epochs were complete), gave up (the consumer stopped after too many "
+        "How the trial ended: ended (the loader's epochs were complete), gave up (the consumer stopped after too many "
         "errors), never began (the loader could not be built), stalled, out of time, exit code N or killed by signal N.",
         also=("gave up", "never began"),
         see=("stalled", "out of time"),
@@ -130,7 +130,7 @@ WORDS: tuple[Term, ...] = (
     Term(
         "inconclusive",
         "A verdict: the trial cannot show whether the promise was kept, and the report says why. Often the fault never took "
-        "hold, the loader already failed the clean scenario, or the machine ended the trial. It is no pass: the exit code is 3.",
+        "hold, the loader already failed the clean scenario, or the machine ended the trial. It is not a pass: the exit code is 3.",
         also=("?", "could not be told"),
         see=("took hold", "clean"),
     ),
@@ -157,7 +157,7 @@ WORDS: tuple[Term, ...] = (
     Term(
         "lost",
         "In a failure: good samples that should have arrived and did not, and nothing accounts for them (no error, no skip "
-        "report, no drop_last). Behind the numbers stands in whose share they were.",
+        "report, no drop_last). After the numbers the report says in whose share they were.",
     ),
     Term("lost trial", "The process that owns the trial died, so that it has no result. It is run again."),
     Term(
@@ -184,7 +184,7 @@ WORDS: tuple[Term, ...] = (
         "observed",
         "At the head of a report: what the trials showed of the loader, before anything is judged. bad sample: what one bad sample "
         "costs. errors: what comes after the first error. hung read and death: what happens when a read hangs, and when a worker "
-        "dies. skips: how many were reported, and with which reasons. delay: how long it takes until the consumer is told.",
+        "dies. skips: how many were reported, and with which reasons. delay: how long it takes until the consumer is informed.",
         also=("bad sample", "errors", "hung read", "death", "skips", "delay"),
         see=("contract", "trial"),
     ),

@@ -25,7 +25,7 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UserError(f"{text!r} is no whole number") from None
+        raise UserError(f"{text!r} is not a whole number") from None
 
 
 def _wholes(text: str) -> tuple[int, ...]:
@@ -43,7 +43,7 @@ def _seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UserError(f"{text!r} is no number of seconds") from None
+        raise UserError(f"{text!r} is not a number of seconds") from None
 
 
 def _words(text: str) -> tuple[str | None, ...]:
@@ -233,7 +233,7 @@ BY_NAME: Mapping[str, Option] = {option.name: option for option in OPTIONS}
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a run of the suite is told.
+    """The settings of a run of the suite.
 
     Raises:
         UserError: a value that cannot be, or two that contradict each other.
@@ -263,7 +263,7 @@ class Options:
     """When the workers of one epoch are asked to serve the next one too."""
     isolation: Literal["auto", "fork", "spawn"] = "auto"
     jobs: int | None = None
-    """Trials at once; None: as many as the processors bear."""
+    """Trials at once; None: as many as the processors allow."""
     seed: int = 0
     repeat: int = 1
     known: tuple[str, ...] = ()
@@ -285,7 +285,7 @@ class Options:
 
 
 def _contradictions(values: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Fields that cannot stand together, and why; each field by itself is in order."""
+    """Fields that contradict each other, and why; each field alone is valid."""
     found: list[tuple[tuple[str, ...], str]] = []
     timeout, deadline = values["timeout"], values["deadline"]
     if deadline < 2 * timeout + 1:
@@ -362,7 +362,7 @@ def documentation() -> str:
     lines = [
         "# Options",
         "",
-        "The same options for `pytest --loader …` and for `badbatch run`; the ini keys stand in pytest's own file",
+        "The same options for `pytest --loader …` and for `badbatch run`; the ini keys belong in pytest's own file",
         "(`pytest.ini`, `pyproject.toml`, `tox.ini`). A flag goes before an ini key.",
         "",
         "| pytest | ini key | `badbatch run` | value | default | what it does |",

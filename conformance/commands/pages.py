@@ -1,6 +1,6 @@
-"""The pages that are made from the registries: ``python -m badbatch.conformance.commands.pages`` writes them anew.
+"""The pages that are made from the registries: ``python -m badbatch.conformance.commands.pages`` writes them again.
 
-Whole pages lie in ``docs/``; tables inside pages that are written by hand stand between two marks,
+Whole pages are in ``docs/``; tables inside pages that are written by hand are between two marks,
 ``<!-- begin generated: NAME -->`` and ``<!-- end generated: NAME -->``. A test compares all of them with the code.
 """
 
@@ -51,7 +51,7 @@ def tables() -> dict[str, str]:
 
 
 def filled(text: str, where: str) -> str:
-    """A page written by hand, with what stands between its marks made anew.
+    """A page written by hand, with the text between its marks made again.
 
     Raises:
         UserError: a mark names no table, or is not closed.

@@ -78,7 +78,7 @@ def skips_not_counted(case: Case) -> str | None:
     said = "nothing was reported" if counted is None else f"{count(counted, 'skip')} was reported" if counted == 1 else (
         f"{counted} skips were reported"
     )
-    return f"{count(len(gone), 'sample')} ({spans(gone)}) were left out, and {said}"
+    return f"{count(len(gone), 'sample')} ({spans(gone)}) {'was' if len(gone) == 1 else 'were'} left out, and {said}"
 
 
 @diagnosis(

@@ -38,7 +38,7 @@ def _plain(text: str) -> str:
 
 
 def overview(width: int, colour: bool) -> str:
-    """How scenarios, trials, checks and diagnoses hang together, and what there is of each."""
+    """How scenarios, trials, checks and diagnoses belong together, and all names of each kind."""
     return to_string(_overview(width), colour)
 
 

@@ -22,7 +22,7 @@ MOST_FIRST = 10
 
 @dataclasses.dataclass(frozen=True)
 class Broken:
-    """One broken promise, told once for all the trials that broke it in the same way."""
+    """One broken promise, shown once for all the trials that broke it in the same way."""
 
     verdict: Verdict
     """The first of them, in the simplest topology; one that fails each time where there is one."""
@@ -33,9 +33,9 @@ class Broken:
     lost: int
     """Samples that did not arrive in the trial that lost the most, by this failure and its consequences."""
     also: tuple[str, ...]
-    """Where it failed every time, as ``first-bad, last-bad (everywhere)``; empty where that is the one trial told."""
+    """Where it failed every time, as ``first-bad, last-bad (everywhere)``; empty where that is only the trial that is shown."""
     sometimes: tuple[str, ...]
-    """Where it failed in some of the runs, with the rate; empty where that is the one trial told."""
+    """Where it failed in some of the runs, with the rate; empty where that is only the trial that is shown."""
 
     @property
     def trials(self) -> int:

@@ -63,9 +63,9 @@ def _kept(trials: Sequence[TrialResult]) -> list[Fact]:
 
 
 def _behaviours(topic: str, trials: Sequence[TrialResult]) -> list[Fact]:
-    """What happened, with what it cost; trials in which the same happened stand together, most trials first."""
+    """What happened, with what it cost; trials in which the same happened are grouped, the largest group first."""
     groups = _grouped(trials, lambda trial: (_outcome(trial), trial.missing))
-    if len(groups) > _MOST:  # then what it costs is told as a range
+    if len(groups) > _MOST:  # then the cost is given as a range
         groups = _grouped(trials, lambda trial: (_outcome(trial), 0))
     facts = [Fact(topic, _told(what, some), _places(some, trials)) for (what, _), some in groups[:_MOST]]
     if len(groups) > _MOST:
@@ -159,7 +159,8 @@ def _surfaces(trials: Sequence[TrialResult]) -> list[Fact]:
     seconds = [trial.observed.surfaced_s for trial in trials if trial.observed.surfaced_s is not None]
     if not seconds:
         return []
-    text = f"an error or a skip is told {statistics.median(seconds):.2f} s after the fault (median), {max(seconds):.2f} s at most"
+    median = statistics.median(seconds)
+    text = f"an error or a skip reaches the consumer {median:.2f} s after the fault (median), {max(seconds):.2f} s at most"
     return [Fact("delay", text)]
 
 

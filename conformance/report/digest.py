@@ -14,7 +14,7 @@ from .places import MOST_PLACES, Column, column_of, in_words
 
 SIGNS: Mapping[str, tuple[str, str]] = {
     # The worst first: a trial's cell is the first of these that occurs in it. A known failure goes before a pass, so that
-    # a cell without a blemish means a trial without one.
+    # a clean cell means a clean trial.
     "fail": ("F", "fail"),
     "flaky": ("~", "flaky"),
     "inconclusive": ("?", "inconclusive"),
@@ -27,7 +27,7 @@ SIGNS: Mapping[str, tuple[str, str]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Promises:
-    """The contract for some sources, declared and inferred parts told apart."""
+    """The contract for some sources, declared and inferred parts apart."""
 
     sources: tuple[str, ...]
     declared: tuple[str, ...]
@@ -45,12 +45,12 @@ class Reason:
     trials: tuple[str, ...]
     """Their ids."""
     places: tuple[str, ...]
-    """Empty where they are in trials that a failure told above has cut short."""
+    """Empty where they are in trials that a failure shown above has cut short."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Digest:
-    """A report, ready to be set in type."""
+    """A report, ready to be shown."""
 
     report: Report
     promises: tuple[Promises, ...]
@@ -143,7 +143,7 @@ def _known(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple
     grouped: dict[tuple[str, str], list[Verdict]] = collections.defaultdict(list)
     for verdict in verdicts:
         follows = any(verdict.reason.endswith(f": {reason}") for reason in reasons[verdict.trial])
-        if verdict.mark is Mark.KNOWN and not follows:  # what follows from a known failure is told with it
+        if verdict.mark is Mark.KNOWN and not follows:  # what follows from a known failure is shown with it
             grouped[verdict.check, verdict.reason].append(verdict)
     return tuple(_reason(members, ran, check=check) for (check, _), members in grouped.items())
 
@@ -157,7 +157,7 @@ def _flaky(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple
             rate = f"failed in {failed} of {runs} runs" if failed else f"{verdict.mark.value} in some of {runs} runs"
             grouped[rate, verdict.check].append(verdict)
     together: dict[tuple[str, tuple[str, ...]], list[str]] = collections.defaultdict(list)
-    for (rate, check), members in grouped.items():  # checks that were flaky in the same trials stand together
+    for (rate, check), members in grouped.items():  # checks that were flaky in the same trials are grouped
         together[rate, tuple(v.trial for v in members)].append(check)
     found = []
     for (rate, _), checks in together.items():
@@ -167,7 +167,7 @@ def _flaky(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple
 
 
 def _inconclusive(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple[Reason, ...]:
-    """Those that stand for themselves first; then those that a failure has cut short, which are many and tell little."""
+    """Those with a reason of their own first; then those that a failure has cut short, which are many and say little."""
     failing = {verdict.trial for verdict in verdicts if verdict.mark is Mark.FAIL}
     grouped: dict[tuple[bool, str], list[Verdict]] = collections.defaultdict(list)
     for verdict in verdicts:

@@ -1,4 +1,4 @@
-"""Reports as files: which format an option stands for, and where it goes."""
+"""Reports as files: which format belongs to an option, and where the report is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run came to, in one line, and its first failures: what a report says of itself wherever it is printed."""
+"""The result of a run in one line, and its first failures: used wherever a report is printed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def conclusion(verdicts: Sequence[Verdict], summary: Mapping[str, int], stale_kn
     if stale_known:
         return "no promise broken, but a known file no longer fits"
     if summary["inconclusive"]:
-        return "no promise broken, but not everything could be told"
+        return "no promise broken, but some verdicts are inconclusive"
     if not summary["pass"] + summary["known"]:
         return "nothing could be tried"
     return "every promise kept" + (", but for known failures" if summary["known"] else "")
@@ -69,7 +69,7 @@ def totals(summary: Mapping[str, int]) -> str:
 
 
 def _first_of_each(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The first failure of each check that stands for itself, in the order of the run."""
+    """The first failure of each check that is not a consequence of another, in the order of the run."""
     found: dict[str, Verdict] = {}
     for several in by_trial(verdicts).values():
         for verdict, root in several:

@@ -47,7 +47,7 @@ def _case(suite: ElementTree.Element, verdict: Verdict, root: str) -> None:
     if verdict.mark is Mark.FAIL:
         failure = ElementTree.SubElement(case, "failure", message=printable(verdict.happened))
         failure.text = render_failure(verdict)
-    elif verdict.mark is Mark.INCONCLUSIVE:  # what could not be told must not look like a pass
+    elif verdict.mark is Mark.INCONCLUSIVE:  # an inconclusive verdict must not look like a pass
         ElementTree.SubElement(case, "error", message=printable(f"inconclusive: {verdict.reason}"))
     elif verdict.mark is not Mark.PASS:
         ElementTree.SubElement(case, "skipped", message=printable(f"{verdict.mark.value}: {verdict.reason}"))

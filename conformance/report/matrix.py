@@ -16,7 +16,7 @@ class Cell:
     kind: str
     """A key of :data:`~badbatch.conformance.report.digest.SIGNS`; empty: not run."""
     words: str = ""
-    """What stands in its tooltip: its worst verdict, and the checks that have it."""
+    """The text of its tooltip: its worst verdict, and the checks that have it."""
     target: str = ""
     """The place on the page that says more: ``broken-1``, ``known-2``; empty: there is none."""
 
@@ -74,7 +74,7 @@ def _words(found: Digest) -> dict[tuple[str, str], list[str]]:
 
 
 def _targets(found: Digest) -> dict[tuple[str, str], str]:
-    """From a trial and the kind of its cell to the card or the line that tells of it first."""
+    """From a trial and the kind of its cell to the first card or line about it."""
     targets: dict[tuple[str, str], str] = {}
     for number, group in enumerate(found.broken, 1):
         for trial in group.members:

@@ -48,7 +48,7 @@ def column_of(verdict: Verdict) -> Column:
 
 
 def in_words(cells: Iterable[tuple[str, Column]], ran: Mapping[str, set[Column]], most: int | None = MOST_PLACES) -> tuple[str, ...]:
-    """Cells as ``first-bad, last-bad (wherever there are workers)``: scenarios that share their columns stand together.
+    """Cells as ``first-bad, last-bad (wherever there are workers)``: scenarios with the same columns are grouped.
 
     Args:
         ran: the columns in which each scenario was run.

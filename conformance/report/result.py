@@ -45,7 +45,7 @@ class TrialResult:
         return max(0, self.arrivals_expected - self.delivered)
 
     def to_json(self) -> dict[str, Any]:
-        """The trial's entry in the JSON report; its verdicts stand in a list of their own."""
+        """The trial's entry in the JSON report; its verdicts are in a list of their own."""
         return {
             "id": self.spec.id,
             "scenario": self.spec.scenario,

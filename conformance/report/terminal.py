@@ -36,7 +36,7 @@ _MOST_FILES = 4
 
 
 def render(report: Report, *, width: int = WIDTH, colour: bool = False) -> str:
-    """The summary of a run: contract, matrix, broken promises, known failures, what could not be told, totals.
+    """The summary of a run: contract, matrix, broken promises, known failures, inconclusive verdicts, totals.
 
     Args:
         width: in columns.
@@ -139,7 +139,7 @@ def _summary(found: Digest, width: int) -> Iterator[Text]:
 
 
 def findings(found: Digest, width: int) -> Iterator[Text]:
-    """Broken promises, known failures, what could not be told, what does not apply, and the last line."""
+    """Broken promises, known failures, inconclusive verdicts, what does not apply, and the last line."""
     for group in found.broken:
         yield Text("")
         yield from _failure(group, width)
@@ -156,7 +156,7 @@ def findings(found: Digest, width: int) -> Iterator[Text]:
         for entry in found.report.stale_known:
             yield from _listed("fail", entry, width)
     if found.inconclusive:
-        yield from heading("Could not be told")
+        yield from heading("Inconclusive")
         for reason in found.inconclusive:
             yield from _one_reason("inconclusive", f"{count(reason.verdicts, 'verdict')}: ", reason, width)
     if found.not_applicable:
@@ -177,17 +177,17 @@ def _fix_first(found: Digest, width: int) -> Iterator[Text]:
         verdict = first.worst.verdict
         yield Text.assemble(f"  {number:2}  ", (verdict.check, "bold"), f"   {first.extent}")
         tail = f" [{verdict.diagnosis.id}]" if verdict.diagnosis else ""
-        cause = textwrap.shorten(printable(first.cause), 2 * (width - 10) - len(tail), placeholder=" …")  # told whole above
+        cause = textwrap.shorten(printable(first.cause), 2 * (width - 10) - len(tail), placeholder=" …")  # it is shown whole above
         for line in textwrap.wrap(cause + tail, width - 6, break_long_words=False, break_on_hyphens=False):
             yield Text(f"      {line}")
         if verdict.replay:
             yield Text(f"      {verdict.replay}", "dim")  # a command is copied: it stays one line
     if len(found.first) > MOST_FIRST:
-        yield Text(f"      and {count(len(found.first) - MOST_FIRST, 'more promise')} broken, told above")
+        yield Text(f"      and {count(len(found.first) - MOST_FIRST, 'more promise')} broken, shown above")
 
 
 def about(found: Digest, width: int) -> Iterator[Text]:
-    """What was run, and the contract: declared and inferred parts told apart."""
+    """What was run, and the contract: declared and inferred parts apart."""
     report = found.report
     versions = [f"{name} {version}" for name, version in report.versions.items()]
     yield Text.assemble(
@@ -281,7 +281,7 @@ def _gaps(columns: Sequence[Column], cell: int) -> list[int]:
 
 
 def _head(columns: Sequence[Column], label: int, cell: int, with_source: bool) -> Iterator[Text]:
-    """What the columns stand for, one line for the source and for each of their heads."""
+    """What the columns mean, one line for the source and for each of their heads."""
     if with_source:
         yield Text(_source_line(columns, label, cell), "dim")
     for name, words in heads(columns):
@@ -311,7 +311,7 @@ def _row(
 def _one_reason(kind: str, lead: str, reason: Reason, width: int) -> Iterator[Text]:
     places = f" — {'; '.join(reason.places)}" if reason.places else ""
     if not places and kind == "inconclusive":
-        places = " — in trials that a failure told above has cut short"
+        places = " — in trials that a failure shown above has cut short"
     yield from _listed(kind, f"{lead}{reason.text}{places}", width)
 
 

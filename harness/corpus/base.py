@@ -31,8 +31,8 @@ class State(str, enum.Enum):
     """What reference decoders found a sample to be, after the damage."""
 
     GOOD = "good"  # must be delivered
-    DAMAGED = "damaged"  # must not be delivered as good; a loader meets it and must account for it
-    CONTESTED = "contested"  # decoders disagree, or are content though content was lost: skipped or delivered, but one
+    DAMAGED = "damaged"  # must not be delivered as good; a loader reads it and must account for it
+    CONTESTED = "contested"  # decoders disagree, or report no error although content was lost: may be skipped or delivered
     HANGS = "hangs"  # reading it never returns
     SLOW = "slow"  # reading it delivers the good sample, late
     MISSING = "missing"  # must not be delivered; a reader that lists the folder never meets it, one with an index does
@@ -145,7 +145,7 @@ class SampleRecord:
     """:meth:`Fault.to_json` of what struck it, or struck its file so that it suffered."""
     oddity: Mapping[str, Any] | None = None
     took_hold: bool | None = None
-    """For a struck sample: did the fault change what a reader meets? False: the sample is as good as before."""
+    """For a sample with a fault: did the fault change what a reader gets? False: the sample is as good as before."""
     special: Special | None = None
     sha256: str | None = None
     """Of the sample's own bytes as they stand (file, members joined in order, line, or encoded row); None: no bytes."""
@@ -153,8 +153,8 @@ class SampleRecord:
     content: str | None = None
     """Digest of the undamaged sample: equal to that of another record exactly when both hold the same sample."""
     said: Mapping[str, str] = field(default_factory=dict)
-    """What each reference decoder said: ``whole``, ``lossy: …`` (content, though content was lost), ``raises X: …``, or
-    ``nothing`` (it came to its end without a word and never met the sample)."""
+    """What each reference decoder said: ``whole``, ``lossy: …`` (no error, although content was lost), ``raises X: …``, or
+    ``nothing`` (it ended without an error and never gave the sample)."""
     why: str = ""
     """The reason of the state, in words, where it is not plainly good."""
     identity: Literal["content", "path"] = "content"
@@ -181,7 +181,7 @@ class FileRecord:
 
     path: str
     samples: int = 0
-    """How many samples lie, or should lie, in it."""
+    """How many samples are, or should be, in it."""
     fault: Mapping[str, Any] | None = None
     """:meth:`Fault.to_json` of a fault of the whole file or shard."""
     special: Special | None = None
@@ -248,7 +248,7 @@ class CorpusKind(abc.ABC):
     """One kind of corpus. A module of :mod:`badbatch.harness.corpus` named like the kind holds its instance, ``KIND``.
 
     Kinds other than ``imagefolder`` put their files below ``data/``, so that a reader of ``*.jsonl`` or of a whole
-    folder of Parquet does not meet the manifest.
+    folder of Parquet does not read the manifest.
     """
 
     name: ClassVar[str]

@@ -22,7 +22,7 @@ from ..stopping import stoppable
 CHANGED, USAGE, FAILED, STOPPED = 1, 2, 4, 130
 
 
-def _door(command: Callable[..., int | None]) -> Callable[..., None]:
+def _exits(command: Callable[..., int | None]) -> Callable[..., None]:
     """Turn what the command returns or raises into one line and an exit code."""
 
     @functools.wraps(command)
@@ -58,8 +58,8 @@ def corpus(context: click.Context) -> None:
 @click.option(
     "--kind", default="imagefolder", show_default=True, help="imagefolder, parquet, windows, webdataset or jsonl."
 )
-@click.option("--samples", type=int, help="How many samples, bad ones included.  [default: 1000]")
-@click.option("--damage", default="5%", show_default=True, help="Share of the samples that are struck by a fault.")
+@click.option("--samples", type=int, help="How many samples, damaged ones included.  [default: 1000]")
+@click.option("--damage", default="5%", show_default=True, help="Share of the samples that are damaged.")
 @click.option("--oddities", help="Share of the samples that are odd but legal.  [default: 10%; none with --from]")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same bytes.")
 @click.option("--size", default="256x256", show_default=True, help="Width and height of pictures.")
@@ -81,8 +81,8 @@ def corpus(context: click.Context) -> None:
 @click.option("--jobs", type=int, help="Processes.  [default: one a processor]")
 @click.option("--no-pipes", is_flag=True, help="No named pipes (FIFOs) among the faults: programs that open one hang.")
 @click.option("--force", is_flag=True, help="Replace DIR if it holds a corpus made by badbatch.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
-@_door
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
+@_exits
 def make(
     address: str,
     kind: str,
@@ -151,11 +151,11 @@ def _say(address: str, made: dict[str, Any], seconds: float) -> None:
     asked = round(made["recipe"]["damage"] * counts["samples"])
     if abs(struck - asked) > max(1, asked // 10):
         click.echo(
-            f"  {asked:,} were to be struck, and {struck:,} are: a fault of a whole file costs what lies in it (--per-file)"
+            f"  {asked:,} samples were to be damaged, and {struck:,} are: a fault of a whole file damages all in it (--per-file)"
         )
     if counts["did_not_take_hold"]:
         click.echo(
-            f"  of {struck:,} struck, {counts['did_not_take_hold']:,} are as good as before, and are counted as good"
+            f"  faults without effect: {counts['did_not_take_hold']:,} of {struck:,}; these samples are still good, and count as good"
         )
     if counts["fault"].get("no-permission", {}).get("good"):
         click.echo("  no-permission does not take hold: this user may read any file")
@@ -165,14 +165,14 @@ def _say(address: str, made: dict[str, Any], seconds: float) -> None:
             "--no-pipes leaves them out)"
         )
     if "://" in address and not address.startswith("file://") and "missing-file" in counts["fault"]:
-        click.echo("  no links, pipes, folders or permissions as faults: they need a local folder")
+        click.echo("  no links, pipes, folders or permissions among the faults: they need a local folder")
 
 
 @corpus.command()
 @click.argument("address", metavar="DIR")
 @click.option("--jobs", type=int, help="Processes.  [default: one a processor]")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing; the exit code tells.")
-@_door
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only the exit code says the result.")
+@_exits
 def verify(address: str, jobs: int | None, quiet: bool) -> int:
     """Compare every byte of the corpus in DIR with its manifest."""
     from .verify import verify as changes_of
@@ -192,7 +192,7 @@ def verify(address: str, jobs: int | None, quiet: bool) -> int:
 @click.argument("address", metavar="DIR")
 @click.option("--html", "html_path", type=click.Path(dir_okay=False, path_type=Path), help="Write a page.")
 @click.option("--png", "png_path", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture.")
-@_door
+@_exits
 def show(address: str, html_path: Path | None, png_path: Path | None) -> None:
     """Say what is in DIR, or write a contact sheet.
 
@@ -219,7 +219,7 @@ def show(address: str, html_path: Path | None, png_path: Path | None) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file whole, or leave what stands there as it is."""
+    """Write a file completely, or leave the old file as it is."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(data)
@@ -230,7 +230,7 @@ def _write(path: Path, data: bytes) -> None:
 
 @corpus.command()
 @click.option("--kind", help="Only those that fit this kind.")
-@_door
+@_exits
 def faults(kind: str | None) -> None:
     """List the faults and legal oddities that a corpus can have."""
     from .damage import disk_faults
@@ -250,9 +250,9 @@ def faults(kind: str | None) -> None:
 
 @corpus.command()
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it here; else it is printed."
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file instead of printing it."
 )
-@_door
+@_exits
 def decoders(output: Path | None) -> None:
     """Write the table of what each installed decoder does with each picture fault (docs/decoders.md)."""
     from .decoders import table

@@ -1,7 +1,7 @@
-"""What stands in a row, a window, a line or a caption, computed from seed and id; and the id read back, field by field.
+"""The content of a row, a window, a line or a caption, computed from seed and id; and the id read back, field by field.
 
-Each field says by itself whose it is, without the seed and without Faker, so that a value that belongs to another sample,
-or was damaged on its way, is told apart. Numbers are exact in their column's type and the same on every platform.
+Each field alone shows the sample that it belongs to, without the seed and without Faker, so that a value that belongs to
+another sample, or was damaged on its way, is noticed. Numbers are exact in their column's type and the same on every platform.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROW_FIELDS = ("id", "text", "number", "amount", "spans")
 WINDOW_FIELDS = ("id", "start_us", "values")
 """Of ``windows``: int64, int64 (microseconds since 1970), :data:`WINDOW` × float32 (NaN is legal, infinity is not)."""
 WINDOW = 64
-"""Length of a window. Every digit of its code stands in it four times, so that a NaN hides none."""
+"""Length of a window. Every digit of its code is in it four times, so that a NaN hides none."""
 CLASSES = 10
 """How many classes the labels in tar shards know: a sample's class is its id modulo this."""
 
@@ -79,7 +79,7 @@ def vocabulary(seed: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def mark(sample: int, text: str) -> str:
-    """``text`` between two marks of the sample, the second of which holds a check sum of all that stands before it."""
+    """``text`` between two marks of the sample, the second of which holds a check sum of all that comes before it."""
     head = f"[{sample}] {text}"
     return f"{head} [{sample}:{zlib.crc32(head.encode()):08x}]"
 
@@ -129,7 +129,7 @@ def start_us(sample: int) -> int:
 def window(sample: int, length: int = WINDOW) -> npt.NDArray[np.float32]:
     """``length`` values in 0…16: a digit of the window's code each, plus a ripple of ±1/8 that also depends on the id.
 
-    The code holds the length, so that a window that was cut or lengthened is told apart.
+    The code holds the length, so that a window that was cut or lengthened is noticed.
     """
     bits = _mix(sample * 4096 + length)
     code = (sample & 0xFFFFFFFF) << 32 | (length & 0xFFF) << 20 | bits & 0xFFFFF

@@ -1,4 +1,4 @@
-"""Randomness that belongs to one sample, whoever computes it, and the exact, streamed choice of who is struck by what."""
+"""Random numbers that belong to one sample, in any process, and the exact choice of which sample has which fault."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Shuffle:
 
 
 class Lottery:
-    """Who is struck by what: exact counts, each fault in proportion to its weight, any unit answered at once.
+    """Which unit has which fault: exact counts, each fault in proportion to its weight, any unit answered at once.
 
     A unit is a sample, or a file or shard where ``units`` says so.
     """

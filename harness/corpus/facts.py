@@ -1,4 +1,4 @@
-"""From a corpus to what a trial has to know of it: who is damaged by what, and what lies where."""
+"""What a trial must know of its corpus: which sample has which damage, and in which file it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a corpus lies: a local folder, or any address that fsspec understands."""
+"""The place of a corpus: a local folder, or any address that fsspec understands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Folder(abc.ABC):
 
     @abc.abstractmethod
     def write(self, made: MadeFile) -> None:
-        """Put one made file, or what stands in its place, at its path."""
+        """Write one made file, or what replaces it, at its path."""
 
     @abc.abstractmethod
     def open(self, path: str, mode: str) -> IO[bytes]:
@@ -35,7 +35,7 @@ class Folder(abc.ABC):
 
     @abc.abstractmethod
     def paths(self) -> Iterator[str]:
-        """Every path below the root that is no folder with something in it."""
+        """Every path below the root, without the folders that contain something."""
 
     @abc.abstractmethod
     def exists(self) -> bool:
@@ -55,7 +55,7 @@ class Folder(abc.ABC):
 
     @abc.abstractmethod
     def rename(self, target: Folder) -> None:
-        """Make this folder be ``target``, where there is nothing, or an empty folder."""
+        """Rename this folder to ``target``, where there is nothing or an empty folder."""
 
 
 def folder(address: str) -> Folder:

@@ -46,7 +46,7 @@ class ImageFolder(CorpusKind):
         if recipe.origin is None:
             vocabulary(recipe.seed)  # drawn once, before processes share it; and Faker must be there
         if recipe.samples > MAX_ID + 1:
-            raise UserError(f"a picture's id mark tells {MAX_ID + 1:,} samples apart, not {recipe.samples:,}")
+            raise UserError(f"a picture's id mark can name {MAX_ID + 1:,} samples, not {recipe.samples:,}")
 
     def chunks(self, recipe: Recipe) -> Iterator[Chunk]:
         if recipe.origin is not None:
@@ -174,7 +174,7 @@ def _judged_oddity(record: SampleRecord, oddity: PictureOddity, data: bytes) -> 
 
 
 def _misplaced(record: SampleRecord, fault: PathFault, data: bytes) -> MadeFile:
-    """What stands at the path of a sample that is no ordinary readable file."""
+    """What is at the path of a sample in place of an ordinary readable file."""
     record = replace(
         record, state=fault.state, why=fault.why, fault=fault.to_json(), took_hold=True, special=fault.special
     )

@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 
 def jpeg_parts(data: bytes) -> list[Part]:
-    """The marker segments up to the (first) scan, whose own data is no part, in their order."""
+    """The marker segments up to the (first) scan, in order, without the scan's own data."""
     parts, at = [], 2
     while at + 4 <= len(data) and data[at] == 0xFF:
         name = _NAMES[data[at + 1]]
@@ -112,7 +112,7 @@ def png_crc(data: bytes) -> bytes:
 
 
 def payload(data: bytes) -> tuple[int, int]:
-    """Where the picture's coded content lies: a JPEG's scan, a PNG's first IDAT body, else all after the first tenth."""
+    """Where the picture's coded content is: a JPEG's scan, a PNG's first IDAT body, else all after the first tenth."""
     if data.startswith(PNG_SIGNATURE):
         chunk = png_chunk(data, "IDAT")
         return (chunk.start + 8, chunk.stop - 4) if chunk else (len(data), len(data))

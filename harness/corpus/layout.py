@@ -15,7 +15,7 @@ from .draws import Lottery, draw
 
 @dataclass(frozen=True)
 class Regions:
-    """Where the parts of a finished file lie, as (start, stop) in bytes, for faults that strike bytes."""
+    """Where the parts of a finished file are, as (start, stop) in bytes, for faults that damage bytes."""
 
     groups: tuple[tuple[int, int], ...]
     """The data of each row group or record batch; for a compressed stream or a zip archive its one body."""
@@ -28,7 +28,7 @@ class Regions:
 class StoredFault(DiskFault):
     """Base of the faults of kinds with several samples in a file; each overrides the one hook by which it acts.
 
-    Hooks draw nothing: what there is to draw stands in the fault's parameters.
+    Hooks draw nothing at random: the fault's parameters hold everything that was drawn.
     """
 
     formats: ClassVar[tuple[str, ...]] = ()

@@ -39,13 +39,13 @@ class Line:
     """The undamaged object."""
     start: int
     stop: int
-    """Where its bytes stand in the text of the file, newline aside."""
+    """Where its bytes are in the text of the file, without the newline."""
     plain: bool
     """Whether nothing befell it: neither damage nor an odd way of writing."""
 
 
 Found = list[tuple[int, bytes]]
-"""Lines as a reader met them: where each begins in the text, and its bytes without the line's end."""
+"""Lines as a reader finds them: where each begins in the text, and its bytes without the line's end."""
 
 
 def judge(data: bytes, compressed: bool, lines: Sequence[Line]) -> list[dict[str, str]]:
@@ -64,7 +64,7 @@ def judge(data: bytes, compressed: bool, lines: Sequence[Line]) -> list[dict[str
 
 
 def _covered(found: Found, lines: Sequence[Line]) -> list[range]:
-    """The samples whose bytes stand in each line that was met: more than one where a newline was lost."""
+    """The samples whose bytes are in each line that was found: more than one where a newline was lost."""
     covered = []
     first = 0
     for start, text in found:
@@ -78,7 +78,7 @@ def _covered(found: Found, lines: Sequence[Line]) -> list[range]:
 
 
 def _plain(found: Found, covered: Sequence[range], lines: Sequence[Line]) -> list[bool]:
-    """Whether each line that was met is exactly one sample's to which nothing happened."""
+    """For each line that was found: whether it is exactly one undamaged sample."""
     return [
         len(places) == 1
         and lines[places[0]].plain
@@ -140,7 +140,7 @@ def _by_pyarrow(texts: Sequence[bytes], plain: Sequence[bool]) -> Iterator[dict[
         try:
             alone = _pyarrow_rows(text)
             yield alone[0] if len(alone) == 1 else raises(f"declared: it is {len(alone)} objects")
-        except Exception as error:  # noqa: BLE001 - whatever it raises, it refuses
+        except Exception as error:  # noqa: BLE001 - any error means that the reader refuses it
             yield raises(error)
 
 

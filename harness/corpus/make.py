@@ -1,4 +1,4 @@
-"""The engine: chunks to processes, files to a folder beside the target, truth to the manifest, and at last one rename."""
+"""Makes a corpus: gives chunks to processes, writes files beside the target, then the manifest, and renames the folder at the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Progress = Callable[[int, int, int], None]
 
 @dataclass
 class _Done:
-    """What came of one chunk."""
+    """The result of one chunk."""
 
     counts: Counts
     samples: bytes
@@ -57,13 +57,13 @@ def make(
         jobs: processes; None: one for each processor.
         force: replace a folder that holds a corpus of badbatch's.
         pipes: whether named pipes may be among the faults.
-        progress: told now and then how far the work is.
+        progress: called now and then with the progress.
 
     Returns:
         What ``corpus.json`` says.
 
     Raises:
-        UserError: the recipe is impossible, the target is in the way, the disk is full. Nothing is left behind.
+        UserError: the recipe is impossible, the target exists, or the disk is full. Nothing is left behind.
     """
     target = folder(address)
     recipe = _for_target(checked(_counted(recipe)), target)
@@ -103,7 +103,7 @@ def _counted(recipe: Recipe) -> Recipe:
         raise UserError("--from copies files as they are: oddities are made, so leave --oddities out")
     samples = sum(1 for _ in originals(Path(recipe.origin)))
     if not samples:
-        raise UserError(f"--from {recipe.origin}: there is no picture in it")
+        raise UserError(f"--from {recipe.origin}: it has no pictures")
     return replace(recipe, samples=samples, origin=os.path.abspath(recipe.origin))
 
 
@@ -114,7 +114,7 @@ def _for_target(recipe: Recipe, target: Folder) -> Recipe:
     placed = {name for name, cls in disk_faults(recipe.kind).items() if getattr(cls, "special", "missing") != "missing"}
     named = [choice.fault for choice in recipe.faults if choice.fault in placed]
     if named:
-        raise UserError(f"--fault {named[0]} needs a local folder: {target.address} holds ordinary files alone")
+        raise UserError(f"--fault {named[0]} needs a local folder: {target.address} can only hold ordinary files")
     return without_faults(recipe, placed)
 
 
@@ -123,7 +123,7 @@ def _refuse(target: Folder, recipe: Recipe, force: bool) -> None:
         inside = os.path.commonpath([recipe.origin, target.address])
         if inside in (recipe.origin, target.address):
             raise UserError(
-                f"{target.address} and --from {recipe.origin} lie in each other: originals are never touched"
+                f"{target.address} and --from {recipe.origin} must not contain each other: originals are never touched"
             )
     if not target.exists():
         return
@@ -137,7 +137,7 @@ def _refuse(target: Folder, recipe: Recipe, force: bool) -> None:
         raise UserError(f"--force replaces only a corpus: {error}") from error
     if stranger is not None:
         raise UserError(
-            f"--force would remove {target.address}/{stranger}, of which the corpus's manifest knows nothing: move it away first"
+            f"--force would remove {target.address}/{stranger}, which is not in the corpus's manifest: move it away first"
         )
 
 

@@ -135,9 +135,9 @@ def read_corpus(where: Folder | str) -> dict[str, Any]:
         with where.open(CORPUS, "rb") as file:
             data = json.loads(file.read())
     except (OSError, ValueError) as error:
-        raise UserError(f"{where.address} is no corpus of badbatch's: it has no readable {CORPUS}") from error
+        raise UserError(f"{where.address} is not a corpus of badbatch: it has no readable {CORPUS}") from error
     if not isinstance(data, dict) or data.get("what") != _MARK:
-        raise UserError(f"{where.address} is no corpus of badbatch's: its {CORPUS} is something else")
+        raise UserError(f"{where.address} is not a corpus of badbatch: its {CORPUS} is something else")
     if data.get("schema") != SCHEMA_VERSION:
         raise UserError(
             f"{where.address} has a manifest of schema {data.get('schema')}, and this badbatch reads {SCHEMA_VERSION}: "

@@ -16,7 +16,7 @@ def originals(root: Path) -> Iterator[str]:
     """Paths of the picture files below ``root``, relative and with ``/``, folder by folder in order of their names.
 
     Raises:
-        UserError: ``root`` is no folder that can be read.
+        UserError: ``root`` is not a folder that can be read.
     """
 
     def walk(folder: str, within: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ _PIECES = 6  # each costs a wake-up, which comes late where the machine is busy
 
 @contextmanager
 def feeding(root: str) -> Iterator[int]:
-    """While it is open, every slow pipe of the corpus delivers its undamaged sample to whoever reads it, each time.
+    """While it is open, every slow pipe of the corpus delivers its undamaged sample to each reader.
 
     Yields:
         How many pipes are fed. Hanging pipes never are.

@@ -44,7 +44,7 @@ def readme(corpus: Mapping[str, Any]) -> str:
         f"badbatch made this folder: kind `{recipe['kind']}`, {counts['samples']:,} samples ({states}), seed {corpus['seed']}.",
         "Much of it is damaged on purpose. Do not train on it.",
         "",
-        "- `manifest.jsonl` says of every sample whether it is good or damaged, by which fault, and where it lies.",
+        "- `manifest.jsonl` says of every sample whether it is good or damaged, by which fault, and in which file it is.",
         "- `corpus.json` holds the recipe, the counts and the versions of the libraries.",
         "- `badbatch corpus show .` lists the faults, and `badbatch corpus verify .` compares every byte with the manifest.",
     ]

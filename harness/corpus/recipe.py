@@ -1,4 +1,4 @@
-"""Checking what the user asked for, before anything is written."""
+"""Checks what the user asked for, before anything is written."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def checked(recipe: Recipe) -> Recipe:
             f"{100 * recipe.oddities:g} % are more than all of them"
         )
     if not all(1 <= pixels <= _LARGEST for pixels in recipe.size):
-        raise UserError(f"--size lies between 1x1 and {_LARGEST}x{_LARGEST}, not at {recipe.size[0]}x{recipe.size[1]}")
+        raise UserError(f"--size is between 1x1 and {_LARGEST}x{_LARGEST}, not {recipe.size[0]}x{recipe.size[1]}")
     if recipe.per_file < 1:
         raise UserError(f"--per-file is at least 1, not {recipe.per_file}")
     if recipe.format is not None and kind.formats and recipe.format not in kind.formats:
@@ -77,7 +77,7 @@ def _sorted_out(recipe: Recipe) -> Recipe:
         except (TypeError, ValueError) as error:
             raise UserError(f"--fault {choice.fault}: {error}") from error
         if choice.at is not None and not 0 <= choice.at < recipe.samples:
-            raise UserError(f"--fault {choice.fault} is to strike number {choice.at} of {recipe.samples} samples")
+            raise UserError(f"--fault {choice.fault} is for sample {choice.at}, and there are {recipe.samples} samples")
         (oddities if cls.odd else damage).append(choice)
     drawn = any(choice.at is None for choice in oddities)
     if drawn and not recipe.oddities and not damage:
@@ -119,7 +119,7 @@ def parse_share(text: str) -> float:
     except ValueError:
         raise UserError(f"a share is written like 5% or 0.05, not {text!r}") from None
     if not 0 <= share <= 1:
-        raise UserError(f"a share lies between 0% and 100%, and {text} does not")
+        raise UserError(f"a share is between 0% and 100%, not {text}")
     return share
 
 
@@ -148,12 +148,12 @@ def parse_choice(text: str) -> Choice:
     for part in filter(None, (found[2] or "").split(",")):
         name, equals, value = part.partition("=")
         if not equals:
-            raise UserError(f"--fault {text}: {part!r} is no parameter=value")
+            raise UserError(f"--fault {text}: {part!r} is not parameter=value")
         parameters[name.strip()] = _number_or_text(value.strip())
     try:
         weight = float(found[3]) if found[3] else 1.0
     except ValueError:
-        raise UserError(f"--fault {text}: the weight {found[3]!r} is no number") from None
+        raise UserError(f"--fault {text}: the weight {found[3]!r} is not a number") from None
     return Choice(found[1].strip(), weight, _with_types(found[1].strip(), parameters))
 
 

@@ -23,11 +23,11 @@ class Stored:
     """(sample, why) of every sample whose fault did not take hold when the corpus was made: it is as good as before."""
 
     nameless: tuple[int, ...] | None = None
-    """The legal oddities whose pictures bear no id mark: without a name beside it, such a picture cannot be told from another
+    """The legal oddities whose pictures have no id mark: without a name beside it, such a picture cannot be told from another
     of them. None: not known, in trials that an earlier version stored."""
 
     endings: tuple[tuple[int, str], ...] = ()
-    """(sample, ending) of every sample whose picture lies in a shard under another ending than ``jpg``."""
+    """(sample, ending) of every sample whose picture is in a shard with another ending than ``jpg``."""
 
     def with_state(self, *states: str) -> tuple[int, ...]:
         """The samples in any of these states."""

@@ -23,7 +23,7 @@ _STRETCH = 256
 """Neighbouring samples that share their backgrounds: what one process makes at a time, so that it paints few of them."""
 _SHARED = 2
 _SAMPLES_A_BACKGROUND = 32
-_BACKGROUNDS = (8, 64)  # fewest and most in one corpus, whatever its size: memory stays flat
+_BACKGROUNDS = (8, 64)  # fewest and most in one corpus of any size: memory stays flat
 _KEPT_BYTES = 32 << 20  # of decoded backgrounds
 
 
@@ -36,7 +36,7 @@ class _Background:
 
 
 class Canvas:
-    """One sample's undamaged picture, to be stored in whatever format."""
+    """One sample's undamaged picture, to be stored in any format."""
 
     def __init__(self, studio: Studio, sample: int) -> None:
         self._studio, self._sample = studio, sample

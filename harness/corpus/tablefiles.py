@@ -1,4 +1,4 @@
-"""Tables as bytes: Parquet, an Arrow IPC file, and one ``.npz`` a window; and where the parts of such a file lie."""
+"""Tables as bytes: Parquet, an Arrow IPC file, and one ``.npz`` a window; and where the parts of such a file are."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _npz(table: pa.Table) -> tuple[bytes, Regions]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         member = archive.getinfo("values.npy")
         footer = archive.start_dir
-    # The local header: 30 bytes, the name, an extra field whose length stands at 28.
+    # The local header: 30 bytes, the name, an extra field whose length is at 28.
     start = member.header_offset
     extra = int.from_bytes(data[start + 28 : start + 30], "little")
     body = start + 30 + len("values.npy") + extra

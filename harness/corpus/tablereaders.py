@@ -99,7 +99,7 @@ def _by_group(
     """Each group by itself. Damaged bytes make readers raise errors of many classes, all of which say that they refuse."""
     try:
         read, schema = opened()
-    except Exception as error:  # noqa: BLE001 - whatever it raises, it refuses
+    except Exception as error:  # noqa: BLE001 - any error means that the reader refuses it
         yield 0, sum(groups), raises(error)
         return
     mistyped = _mistyped(schema, declared) if strict else None
@@ -112,7 +112,7 @@ def _by_group(
             table = read(number)
             table.validate(full=True)
             yield start, size, table if strict else _cast(table, declared.schema)
-        except Exception as error:  # noqa: BLE001 - whatever it raises, it refuses
+        except Exception as error:  # noqa: BLE001 - any error means that the reader refuses it
             yield start, size, raises(error)
 
 
@@ -200,7 +200,7 @@ def _by_duckdb(data: bytes, declared: Declared, groups: Sequence[int], first: in
         try:
             yield 0, sum(groups), ask("")
             return
-        except Exception as error:  # noqa: BLE001 - whatever it raises, it refuses
+        except Exception as error:  # noqa: BLE001 - any error means that the reader refuses it
             refused = raises(error)
         if len(groups) == 1:
             yield 0, groups[0], refused
@@ -208,7 +208,7 @@ def _by_duckdb(data: bytes, declared: Declared, groups: Sequence[int], first: in
         for start, size in zip(itertools.accumulate(groups, initial=0), groups):
             try:
                 yield start, size, ask(f"WHERE id BETWEEN {first + start} AND {first + start + size - 1}")
-            except Exception as error:  # noqa: BLE001 - whatever it raises, it refuses
+            except Exception as error:  # noqa: BLE001 - any error means that the reader refuses it
                 yield start, size, raises(error)
     finally:
         memory.rm(_OPINION)

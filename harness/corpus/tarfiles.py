@@ -17,7 +17,7 @@ class Member(NamedTuple):
     """One file in a shard."""
 
     sample: int
-    """Whose it is, whatever its name says."""
+    """The sample that it belongs to, with any name."""
     name: str
     data: bytes
 
@@ -33,7 +33,7 @@ class Member(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a member lies in the tar, in bytes."""
+    """Where a member is in the tar, in bytes."""
 
     member: Member
     header: int
@@ -109,7 +109,7 @@ def _walk(plain: bytes) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
 
 
 def resync(data: bytes, compressed: bool) -> Given:
-    """All that tarfile finds when it skips what is no header, by key over the whole shard, the later of two equal names."""
+    """All that tarfile finds when it skips everything that is not a header, by key over the whole shard, the later of two equal names."""
     plain, ending = gzipped.decompress(data) if compressed else (data, None)
     groups: dict[str, dict[str, bytes]] = {}
     error: BaseException | None = ending

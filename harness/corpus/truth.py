@@ -21,7 +21,7 @@ from .oracles import WHOLE, lossy, raises
 
 Decoded = npt.NDArray[Any]
 Decoder = Callable[[bytes], Decoded]
-"""Bytes of a file to ``(height, width[, channels])``; raises whatever it raises."""
+"""Bytes of a file to ``(height, width[, channels])``; raises any error."""
 
 
 def with_pillow(data: bytes) -> Decoded:
@@ -63,7 +63,7 @@ def opinion(decode: Decoder, data: bytes, undamaged: bytes) -> str:
     """What one decoder says of ``data``: ``whole`` (as good as ``undamaged``), ``lossy: …`` or ``raises …``."""
     try:
         found = decode(data)
-    except Exception as error:  # noqa: BLE001 - whatever a decoder raises is its opinion
+    except Exception as error:  # noqa: BLE001 - any error means that the decoder refuses it
         return raises(refusal(error))
     if data == undamaged:
         return WHOLE
@@ -91,7 +91,7 @@ def judge_oddity(data: bytes) -> tuple[dict[str, str], Decoded | None]:
     for name, decode in installed_references().items():
         try:
             found = decode(data)
-        except Exception as error:  # noqa: BLE001 - whatever a decoder raises is its opinion
+        except Exception as error:  # noqa: BLE001 - any error means that the decoder refuses it
             said[name] = raises(refusal(error))
         else:
             said[name] = WHOLE
@@ -115,7 +115,7 @@ def unsound(data: bytes) -> str | None:
             with Image.open(io.BytesIO(data)) as picture:
                 picture.draft("L", (picture.width // 8, picture.height // 8))
                 picture.load()
-    except Exception as error:  # noqa: BLE001 - whatever a decoder raises is its opinion
+    except Exception as error:  # noqa: BLE001 - any error means that the decoder refuses it
         return raises(refusal(error))
     return None
 

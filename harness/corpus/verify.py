@@ -36,14 +36,14 @@ class Change:
 def verify(
     address: str, *, jobs: int | None = None, progress: Callable[[int, int], None] | None = None
 ) -> Iterator[Change]:
-    """Everything that is not as the manifest says: missing, changed and extra files, and the manifest itself.
+    """All differences between a corpus and its manifest: missing, changed and extra files, and a changed manifest.
 
-    Special files are looked at, never opened. A file that this user may not read is compared by nothing but its place.
+    Special files are never opened. Of a file that this user may not read only the path is compared.
 
     Args:
         address: of the corpus, as :func:`.make.make` takes it.
         jobs: processes; None: one for each processor.
-        progress: told how many of how many files are compared.
+        progress: called with how many of how many files were compared.
 
     Raises:
         UserError: there is no corpus.
@@ -71,7 +71,7 @@ def verify(
 
 
 def strangers(where: Folder) -> Iterator[str]:
-    """Paths of the files in a corpus's folder of which its manifest knows nothing.
+    """Paths of the files in a corpus's folder that its manifest does not know.
 
     Raises:
         UserError: there is no corpus, or its manifest is not there.
@@ -101,9 +101,9 @@ def _own_changes(where: Folder, name: str, digest: dict[str, Any], counts: dict[
         # Quotation marks within a value are escaped, so that this is the field and nothing else.
         states[text.partition(b'"state":"')[2].partition(b'"')[0].decode("ascii", "replace")] += 1
     if found.hexdigest() != digest["sha256"]:
-        yield Change("manifest", name, f"{length} bytes, not the {digest['length']} that corpus.json knows, or others")
+        yield Change("manifest", name, f"it was changed: it has {length} bytes, and {digest['length']} when it was made")
     elif name == MANIFEST and (dict(states) != counts["state"] or sum(states.values()) != counts["samples"]):
-        yield Change("manifest", CORPUS, "it counts other states, or other samples, than stand in the manifest")
+        yield Change("manifest", CORPUS, "its numbers of samples and states are not those of the manifest")
 
 
 def _compare(address: str, lines: list[bytes]) -> tuple[int, int, list[Change]]:
@@ -137,7 +137,7 @@ def _difference(
     if len(data) != record["length"]:
         return "changed", f"{len(data)} bytes instead of {record['length']}"
     if hashlib.sha256(data).hexdigest() != record["sha256"]:
-        return "changed", f"other bytes, of the same number ({len(data)})"
+        return "changed", f"other bytes, but as many ({len(data)})"
     return None
 
 

@@ -108,7 +108,7 @@ def _died(process: BaseProcess) -> HarnessError:
 
 
 def _serve(connection: Connection, other_end: Connection | None, function: Callable[[Any], Any]) -> None:
-    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all; the first process decides what comes of it
+    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all; the first process decides what to do
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if other_end is not None:
