@@ -34,6 +34,7 @@ from badbatch.harness.corpus.damage.lines.cut_file import CutFile
 from badbatch.harness.corpus.damage.lines.cut_line import CutLine
 from badbatch.harness.corpus.damage.paths.hanging_pipe import HangingPipe
 from badbatch.harness.corpus.damage.paths.missing_file import MissingFile
+from badbatch.harness.corpus.damage.paths.trickling_pipe import TricklingPipe
 from badbatch.harness.corpus.facts import recipe_of
 from badbatch.harness.corpus.manifest import read_samples
 from badbatch.harness.corpus.stored import Stored
@@ -370,6 +371,19 @@ def test_a_pipe_that_nobody_was_seen_to_open_acquits_nobody() -> None:
     assert verdicts(history_of("0-3 w0:fault7 ask +1.1s raise 8-11 end", **hung))["finite-epoch"] is Mark.PASS
     bad = stored({7: CutLine()}, {7: "damaged"})
     assert verdicts(history_of("0-3 raise:OSError:line_7_of_b.jsonl 8-11 end", **bad))["finite-epoch"] is Mark.PASS
+
+
+def test_a_pipe_that_a_loader_does_not_list_is_no_lost_sample() -> None:
+    """Where other opens are seen and its own is not, the trial is not applicable; a loader that opened it must tell of it."""
+    for pipe, state in ((HangingPipe(), "hangs"), (TricklingPipe(), "slow")):
+        settings = stored({7: pipe}, {7: state}, timeout_s=1.0, workers=2)
+        found = judge(history_of("w0:read0-6 0-3 4-6,8 9-11 end", **settings))
+        assert {verdict.mark for verdict in found if verdict.mark is not Mark.NA} == set(), state
+        assert "regular files" in {verdict.check: verdict.reason for verdict in found}["finite-epoch"]
+        opened = judge(history_of("w0:read0-6 w0:fault7 0-3 4-6,8 9-11 end", **settings))
+        assert [verdict.check for verdict in opened if verdict.mark is Mark.FAIL], state
+        unseen = judge(history_of("0-3 4-6,8 9-11 end", **settings))
+        assert [verdict.check for verdict in unseen if verdict.mark is Mark.FAIL], state
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,13 @@ def test_a_decoder_that_hangs(tmp_path: Path) -> None:
     assert "finite-epoch" in trial.blamed
 
 
+def test_pipes_that_are_not_listed(tmp_path: Path) -> None:
+    """A folder of which regular files alone are listed never meets a pipe: nothing is lost, and nothing is asked."""
+    for trial in put(f"{FOLDER}:regular", "imagefolder", ("hung-read", "slow-read"), tmp_path, [Topology(2)], timeout_s=20.0):
+        assert trial.unexplained == []
+        assert "regular files" in {verdict.check: verdict.reason for verdict in trial.verdicts}["finite-epoch"]
+
+
 def test_a_read_that_is_slow(tmp_path: Path) -> None:
     """A pipe that trickles delivers its picture within the timeout, whole."""
     trial = one(f"{FOLDER}:raising", "imagefolder", "slow-read", tmp_path, Topology(2), timeout_s=20.0)

@@ -330,6 +330,21 @@ def test_a_key_beside_a_picture_proves_nothing_either(shelf: Shelf) -> None:
     assert shelf.read(batch, "webdataset") == ([2, 3], [WHOLE, WRONG])
 
 
+def test_a_key_column_with_one_ambiguous_key_is_a_key_column(shelf: Shelf) -> None:
+    """A key that two samples have names neither; the other keys of the column still name theirs."""
+    root = shelf.root("webdataset", "damage-identity")
+    from collections import Counter
+
+    from badbatch.harness.corpus import tarfiles
+    from badbatch.harness.corpus.manifest import read_samples
+
+    keys = [tarfiles.split(record.members[0])[0] for record in read_samples(str(root))]
+    twice = next(key for key, number in Counter(keys).items() if number > 1)
+    pictures = np.full((2, 64, 64, 3), 255, np.uint8)
+    ids, _ = shelf.read((pictures, [keys[0], twice]), "webdataset", "damage-identity")
+    assert ids == [0, -1]
+
+
 def test_a_thin_picture_is_known_by_its_looks(shelf: Shelf) -> None:
     """A legal picture without a mark and without a name is known where it has contrast; one of one colour is not."""
     paths = shelf.paths("oddities")

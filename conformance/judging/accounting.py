@@ -44,6 +44,15 @@ def readings(history: History, epoch: int, *kinds: Kind) -> Events:
     return np.concatenate(parts) if parts else history.events[:0]
 
 
+def unlisted_pipes(history: History, expected: Expectation) -> Mask:
+    """The named pipes of which nothing was recorded, where opens are seen: the loader lists regular files alone, as libraries do."""
+    pipes = expected.truth.pipes
+    if not pipes.any() or not len(history.of(Kind.READ)):
+        return np.zeros_like(pipes)
+    met = history.of(Kind.READ, Kind.FAULT, Kind.ARRIVED, Kind.SKIPPED)["sample"]
+    return pipes & ~np.isin(np.arange(history.spec.samples), met)
+
+
 class _Accountant:
     """Draws up one epoch."""
 
@@ -175,6 +184,8 @@ class _Accountant:
             fate[missing & (expected.good | ~np.isin(np.arange(self._samples), self._history.struck))] = Fate.DROPPED
         told = np.isin(expected.unit, expected.unit[not_good & (epoch.reported > 0)])
         fate[missing & not_good & told] = Fate.SKIPPED  # with a sample all that its fault cost besides
+        if epoch.whole:
+            fate[(fate == Fate.LOST) & unlisted_pipes(self._history, expected)] = Fate.DROPPED
         self._first(fate, expected.truth.anonymous, Fate.DELIVERED, epoch.nameless)
         self._reported_without_ids(epoch, fate)
         self._marked_without_ids(epoch, fate)

@@ -11,6 +11,7 @@ from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ..checks.base import with_effects
+from .accounting import unlisted_pipes
 from .deaths import FROM_OUTSIDE
 from .expectation import Expectation
 from .patience import too_short
@@ -80,3 +81,11 @@ def not_taken(expected: Expectation) -> str:
         return ""
     declared = ", ".join(expected.contract.formats or ())
     return f"the loader declares formats={declared}: it takes none of the files that are damaged or odd here"
+
+
+def not_listed(history: History, expected: Expectation) -> str:
+    """Why nothing is asked where all faults are named pipes that the loader does not list; empty: it lists them, or there are others."""
+    struck = [sample for sample in expected.spec.plan if sample < expected.spec.samples]
+    if not struck or not history.complete or not unlisted_pipes(history, expected)[struck].all():
+        return ""
+    return "the loader lists regular files alone, and never opened the named pipe that stands in the place of one"

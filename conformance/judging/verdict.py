@@ -17,7 +17,7 @@ from ...harness.trial.spec import Topology
 from ..checks import Check, Violation, registry
 from ..diagnoses.diagnosis import Diagnosis, diagnose
 from .accounting import account
-from .doubts import disturbance, doubt, not_drawn, not_struck, not_taken
+from .doubts import disturbance, doubt, not_drawn, not_listed, not_struck, not_taken
 from .expectation import Expectation, expect
 from .ledger import Ledger
 
@@ -205,7 +205,7 @@ def _one(
         return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=spoiled)
     if violations:
         return _failed(verdict, check, violations, history, ledger, expected)
-    if idle := not_struck(spec) or not_drawn(history, expected) or not_taken(expected):
+    if idle := not_struck(spec) or not_drawn(history, expected) or not_taken(expected) or not_listed(history, expected):
         return dataclasses.replace(verdict, mark=Mark.NA, reason=idle)
     why = doubt(history)
     if why and not (check.can_acquit_cut and history.ended.cut):

@@ -116,6 +116,11 @@ class Truth:
         return False
 
     @property
+    def pipes(self) -> Mask:
+        """The samples at whose path there is a named pipe: a loader that lists regular files alone never learns of them."""
+        return np.zeros(self.spec.samples, np.bool_)
+
+    @property
     def endings(self) -> Mapping[int, str]:
         """From a sample to the ending of its picture's file, without the dot, where it is known and may not be ``jpg``."""
         return {}
@@ -162,6 +167,12 @@ class StoredTruth(Truth):
             return self.odd
         chosen = np.zeros(self.spec.samples, np.bool_)
         chosen[list(nameless)] = True
+        return chosen
+
+    @functools.cached_property
+    def pipes(self) -> Mask:
+        chosen = np.zeros(self.spec.samples, np.bool_)
+        chosen[[sample for sample, fault in self.spec.plan.items() if getattr(fault, "special", None) == "fifo"]] = True
         return chosen
 
     @functools.cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,13 @@ _NOTHING = object()
 class Names:
     """Which stored sample is meant by a path (absolute, or relative to the corpus), a file's name, or a key of a tar shard.
 
-    Picklable; what names several samples names none.
+    Picklable; what names several samples names none, and is :meth:`ambiguous`.
     """
 
     def __init__(self, root: str | Path, records: Sequence[SampleRecord]) -> None:
         self._root = os.path.realpath(root)
         self._ids: dict[str, int] = {}
-        ambiguous = set()
+        ambiguous: set[str] = set()
         for record in records:
             names = {tarfiles.split(member)[0] for member in record.members}
             if not names and record.row is None:
@@ -48,14 +48,19 @@ class Names:
                     ambiguous.add(name)
         for name in ambiguous:
             del self._ids[name]
+        self._ambiguous = frozenset(ambiguous)
 
     def __call__(self, name: str) -> int | None:
         """The sample's id, or None."""
+        return next((self._ids[form] for form in self._forms(name) if form in self._ids), None)
+
+    def ambiguous(self, name: str) -> bool:
+        """Whether several samples are called so."""
+        return self(name) is None and any(form in self._ambiguous for form in self._forms(name))
+
+    def _forms(self, name: str) -> Iterator[str]:
         for known in (name, os.path.relpath(os.path.realpath(name), self._root), name.rpartition("/")[2]):
-            found = self._ids.get(known.replace(os.sep, "/"))
-            if found is not None:
-                return found
-        return None
+            yield known.replace(os.sep, "/")
 
 
 class StoredBatchReader(BatchReader):
@@ -154,7 +159,7 @@ class StoredBatchReader(BatchReader):
             return "picture"
         if isinstance(column, (list, tuple)) and column:
             if all(isinstance(one, (str, os.PathLike)) for one in column):
-                named = [self.names(os.fspath(one)) for one in column]
+                named = [self._named(os.fspath(one)) for one in column]
                 return "path" if None not in named else "txt"
             if all(isinstance(one, (Mapping, str)) for one in column):
                 return "json"
@@ -177,6 +182,9 @@ class StoredBatchReader(BatchReader):
         counted = collections.Counter(lengths.values())
         return counted.most_common(1)[0][0] if counted else None
 
+    def _named(self, name: str) -> int | None:
+        return -1 if self.names.ambiguous(name) else self.names(name)
+
     # --- from a row to its sample -----------------------------------------------------------------------------------
 
     def _row(self, row: Mapping[str, Any] | None, given: int | None) -> tuple[int, Content, int]:
@@ -184,7 +192,7 @@ class StoredBatchReader(BatchReader):
         if row is None:
             return -1 if given is None else given, Content.MARKED, 0
         row = {str(name): _unwrapped(value) for name, value in row.items()}
-        named = self._name(row) if given is None else given
+        named = self._name(row) if given is None else given if given >= 0 else None
         owners, whole, there = self._owners(row, named)
         mask = sum(1 << bit for bit, name in enumerate(FIELDS) if name in there)
         if row.get("missing") is True or _all_null(row):
