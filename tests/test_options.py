@@ -71,6 +71,7 @@ def test_all_values() -> None:
             "ranks": "2",
             "samples": "80",
             "batch-size": "8",
+            "quick": "false",
             "scenario": ["one-*", "nan"],
             "not-scenario": ["one-bad"],
             "check": ("no-*",),

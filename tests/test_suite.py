@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from badbatch.conformance import scenarios
 from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.artifacts import slug
 from badbatch.conformance.engine.calibration import Pace, pace_of
 from badbatch.conformance.engine.suite import Suite, name_of
 from badbatch.conformance.engine.trial_state import merge, not_clean
 from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.scenarios import quick
+from badbatch.harness.contract.source_names import IN_MEMORY, SOURCES
 from badbatch.harness.errors import UserError
 from history_dsl import RAISES, history_of
 from trials import ROOT
@@ -70,6 +73,20 @@ def test_where_persistent_workers_are_asked_for(honours: bool | None, when: Any,
         assert set(persistent) == expected
         not_run = {name for name, spec in persistent.items() if suite._states[name].result is not None}
         assert not_run == (set() if honours else expected)
+
+
+def test_quick_asks_ten_scenarios_in_two_topologies() -> None:
+    """The smallest and the largest topology; in memory other scenarios than on disk; together with --scenario it is refused."""
+    with Suite("nowhere:loader", Options(quick=True, workers=(0, 1, 4))) as suite:
+        suite.lay_out(["map", "stream"], lambda source: dataclasses.replace(PADS, persistent_workers=True))
+        specs = suite.specs()
+    assert {str(spec.topology) for spec in specs} == {"workers=0", "workers=4,ranks=2"}
+    assert {spec.scenario for spec in specs} == set(quick.IN_MEMORY)
+    assert len(quick.IN_MEMORY) == len(quick.ON_DISK) == 10
+    assert set(quick.IN_MEMORY) <= set(scenarios.names("map"))
+    assert set(quick.ON_DISK) <= {name for source in set(SOURCES) - set(IN_MEMORY) for name in scenarios.names(source)}
+    with pytest.raises(UserError, match="give one of the two"):
+        Options(quick=True, scenarios=("clean",))
 
 
 def test_the_worst_of_several_runs_stands_with_its_rate() -> None:

@@ -197,6 +197,8 @@ OPTIONS: tuple[Option, ...] = (
            _several_at_least(1, "ranks")),
     Option("samples", "Samples in the source, unless the scenario sets it.", "N", "40", "samples", _whole, _at_least(8)),
     Option("batch-size", "Samples in a batch, unless the scenario sets it.", "N", "4", "batch_size", _whole, _at_least(1)),
+    Option("quick", "Ask only the ten scenarios and two topologies that find most of what can be wrong: a first look, no "
+           "verdict on the loader.", "", field="quick", convert=_yes_or_no, is_flag=True),
     Option("scenario", "Only scenarios whose name matches this glob.", "NAME", field="scenarios", repeatable=True),
     Option("not-scenario", "Leave out scenarios whose name matches this glob.", "NAME", field="not_scenarios", repeatable=True),
     Option("check", "Only checks whose name matches this glob.", "NAME", field="checks", repeatable=True),
@@ -245,6 +247,8 @@ class Options:
     """Where the scenario does not say; at least 8, so that a scenario with a damaged batch has a whole one as well."""
     batch_size: int = 4
     """Where the scenario does not say."""
+    quick: bool = False
+    """Only the scenarios and topologies of :mod:`badbatch.conformance.scenarios.quick`."""
     scenarios: tuple[str, ...] = ()
     """Globs; none: all."""
     not_scenarios: tuple[str, ...] = ()
@@ -287,6 +291,8 @@ class Options:
 def _contradictions(values: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
     """Fields that contradict each other, and why; each field alone is valid."""
     found: list[tuple[tuple[str, ...], str]] = []
+    if values["quick"] and values["scenarios"]:
+        found.append((("quick", "scenarios"), "the first chooses the scenarios by itself: give one of the two"))
     timeout, deadline = values["timeout"], values["deadline"]
     if deadline < 2 * timeout + 1:
         text = f"a trial of {deadline:g} s leaves no time to see a timeout of {timeout:g} s"

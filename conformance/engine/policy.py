@@ -28,9 +28,14 @@ class Next(enum.Enum):
 
 
 class Policy:
-    """Decides by what was seen of each cell (a source in a topology) so far."""
+    """Decides by what was seen of each cell (a source in a topology) so far.
 
-    def __init__(self) -> None:
+    Args:
+        confirm: how often a failing trial is run at least.
+    """
+
+    def __init__(self, confirm: int = CONFIRM) -> None:
+        self._confirm = confirm
         self._clean: dict[Cell, str] = {}
         self._pace: dict[Cell, Pace] = {}
         self._blocked: dict[Cell, list[TrialState]] = collections.defaultdict(list)
@@ -78,8 +83,7 @@ class Policy:
             return spec
         return dataclasses.replace(spec, timeout_s=timeout, step_s=spec.step_s * timeout / spec.timeout_s)
 
-    @staticmethod
-    def after(state: TrialState, history: History, verdicts: list[Verdict], *, failed: bool, alone: bool) -> Next:
+    def after(self, state: TrialState, history: History, verdicts: list[Verdict], *, failed: bool, alone: bool) -> Next:
         """Note one run of a trial, and say what follows.
 
         Args:
@@ -89,8 +93,8 @@ class Policy:
         if failed and not alone and state.hurries:  # others beside it may have taken the time
             return Next.ALONE
         state.runs.append((history, verdicts))
-        if failed and state.wanted < CONFIRM:
-            state.wanted = CONFIRM
+        if failed and state.wanted < self._confirm:
+            state.wanted = self._confirm
             return Next.AGAIN
         return Next.RESULT if len(state.runs) == state.wanted else Next.MORE
 

@@ -12,6 +12,7 @@ from ...harness.errors import LoaderError
 from ...harness.trial.spec import Topology, TrialSpec
 from .. import checks, scenarios
 from ..commands.options import Options
+from ..scenarios import quick
 from ..scenarios.base import Scenario
 from ..scenarios.topologies import asked, topologies
 from .preparations import Preparations
@@ -40,7 +41,9 @@ class Questions:
         Raises:
             UserError: a name matches nothing.
         """
-        return scenarios.select(scenarios.names(), self.options.scenarios, "scenario", self.options.not_scenarios)
+        options = self.options
+        chosen = dict.fromkeys((*quick.IN_MEMORY, *quick.ON_DISK)) if options.quick else options.scenarios
+        return scenarios.select(scenarios.names(), list(chosen), "scenario", options.not_scenarios)
 
     @functools.cached_property
     def checks(self) -> frozenset[str]:
@@ -60,6 +63,8 @@ class Questions:
             UserError: a start method that does not exist here.
         """
         options = self.options
+        if options.quick:
+            return quick.topologies(options.workers, options.ranks, options.start_methods)
         return topologies(options.workers, options.ranks, options.start_methods, options.persistent_workers)
 
     def must_be_valid(self) -> None:
@@ -93,6 +98,8 @@ class Questions:
                     if name not in self.scenarios:
                         continue
                     scenario = scenarios.find(name, source)
+                    if self.options.quick and not quick.asks(scenario):
+                        continue
                     if asked(topology, scenario, contract, self.options.persistent_workers):
                         yield self.trial(scenario, source, topology, contract), scenario
 

@@ -73,7 +73,7 @@ class Suite:
         self.contracts: dict[str, Contract] = {}
         self._claims = Claims(shared) if shared is not None else None
         self._artifacts = Artifacts(self.directory, options.keep, failures, prefix)
-        self._policy = Policy()
+        self._policy = Policy(1 if options.quick else CONFIRM)
         self._states: dict[str, TrialState] = {}
         self._tasks: dict[Task, TrialState] = {}
         self._wanted: frozenset[str] | None = None
