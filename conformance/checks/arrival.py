@@ -78,7 +78,7 @@ def twice(epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
     source="the number of workers and ranks must not change which samples arrive; after an error the other batches still come",
 )
 def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Beyond the collateral of a raised batch and what ``drop_last`` and ``tail="drop"`` leave out; of draws their number."""
+    """Except the collateral of a raised batch and what ``drop_last`` and ``tail="drop"`` leave out; of draws, only the number."""
     epoch = ledger.first
     yield from drawn(history, epoch, expected)
     odd = np.flatnonzero(expected.odd)

@@ -136,8 +136,8 @@ def _read_together(history: History, damaged: npt.NDArray[np.int64]) -> set[int]
     "fields-complete",
     title="A sample arrives with all its fields, and none of another's",
     why="Captions that are shifted by one row train the model on pairs that never existed, although no sample is lost.",
-    source="the WebDataset convention (the members of one key are a sample) and the row of a table; badbatch's samples say in "
-    "each field whose it is",
+    source="the WebDataset convention (the members of one key are a sample) and the row of a table; each field of "
+    "badbatch's samples shows the sample that it belongs to",
     exercised=lambda spec: truth(spec).separable,
 )
 def fields_complete(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:

@@ -262,8 +262,8 @@ def workers_kept_after_break(case: Case) -> str | None:
 @diagnosis(
     "closing-waits-in-vain",
     cause="Closing waits for helpers that were never asked to end.",
-    fix="Tell them before waiting, and not through a queue that may be gone when the garbage collector comes by: an event, or a "
-    "signal.",
+    fix="Ask them to end before waiting, by an event or a signal, and not by a queue that the garbage collector may have removed "
+    "already.",
     explains=("no-leftovers",),
 )
 def closing_waits_in_vain(case: Case) -> str | None:

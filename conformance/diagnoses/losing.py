@@ -57,8 +57,8 @@ def dead_worker_takes_its_queue(case: Case) -> str | None:
 
 @diagnosis(
     "batch-lost-with-the-news",
-    cause="A batch of a living worker is lost when another dies: the error that tells of the death is raised while the batch "
-    "is being received, or the dead one holds the lock of the queue.",
+    cause="A batch of a living worker is lost when another worker dies: the error that reports the death is raised "
+    "while the batch is being received, or the dead worker holds the lock of the queue.",
     fix="Only note the death in the signal handler and raise between two batches, give each worker a queue of its own, and "
     "ask again for what was lost.",
     explains=("finite-epoch", "crash-surfaces", "correct-timeout"),
@@ -108,7 +108,7 @@ def death_taken_for_end(case: Case) -> str | None:
             continue
         if len(_after(case.raised(), death)) or len(_after(case.history.of(Kind.SKIPPED), death)):
             continue
-        return f"{case.reader(death)} died in sample {death['sample']}, and the epoch ended without a word of it"
+        return f"{case.reader(death)} died in sample {death['sample']}, and the epoch ended without an error"
     return None
 
 

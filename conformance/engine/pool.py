@@ -58,7 +58,7 @@ class Done(NamedTuple):
     task: Task
     history: History
     folder: Path
-    """Its record. Whoever receives it keeps or removes it."""
+    """Its record. The receiver keeps or removes it."""
 
 
 class _UnderWay(NamedTuple):

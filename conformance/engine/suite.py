@@ -80,7 +80,7 @@ class Suite:
         self._enqueued = False
         self._boundary: Supervisor | None = None
         self._known = [entry for name in options.known for entry in known.load(known.find(str(name)))]
-        # Last: whoever is refused above leaves no folder behind.
+        # Last: where something above is refused, no folder is left behind.
         self._pool = Pool(loader, self.directory, options.isolation, jobs=options.jobs)
         self._questions = Questions(loader, options, self.directory, Preparations(self._pool.scratch / "corpora"))
 

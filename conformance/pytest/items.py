@@ -97,7 +97,7 @@ class TrialCheck(pytest.Item):
             self.on_progress()
 
     def told(self, sent: set[str]) -> dict[str, Any]:
-        """What the report of this item carries to whoever prints: plain data, since xdist sends it on."""
+        """What the report of this item carries to the process that prints: plain data, since xdist sends it on."""
         assert self.verdict is not None
         assert self.result is not None
         data: dict[str, Any] = {

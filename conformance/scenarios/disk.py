@@ -20,7 +20,7 @@ FILES = 8
 """Files or shards of a corpus, where the scenario does not say otherwise: whole shares for 1, 2 and 4 processes."""
 _MOST_FILES_STRUCK = 4  # every other one, so that good files lie between
 _MOST_SAMPLES_STRUCK = 12
-_PICTURE = (64, 64)  # pixels: the smallest that bear an id mark
+_PICTURE = (64, 64)  # pixels: the smallest that can have an id mark
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ from .base import State
 
 WHOLE = "whole"
 NOTHING = "nothing"
-"""The reader came to its end without a word, and never gave the sample: as for what lay beyond a clean cut."""
+"""The reader ended without an error, and never gave the sample, for example because it was behind a clean cut."""
 _LENGTH = 160  # of a reader's message in the manifest
 
 

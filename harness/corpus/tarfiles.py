@@ -75,7 +75,7 @@ def write(members: Sequence[Member]) -> tuple[bytes, list[Placed]]:
 def strict(data: bytes, compressed: bool) -> Given:
     """Member by member with tarfile, and no error swallowed; members of one key that follow each other are a sample.
 
-    ``TarFile.next`` ends without a word at a bad header that is not the first; this reader raises there.
+    ``TarFile.next`` ends without an error at a bad header that is not the first; this reader raises there.
     """
     plain, ending = gzipped.decompress(data) if compressed else (data, None)
     groups: list[tuple[str, list[tuple[str, bytes]]]] = []

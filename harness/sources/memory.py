@@ -121,7 +121,7 @@ class _StreamIterator(Iterator[Any]):
 
 
 class Stream(IterableDataset[Any]):
-    """All samples in order, whoever asks: the loader or its factory must split it by rank and worker."""
+    """All samples in order, for each process that iterates: the loader or its factory must split it by rank and worker."""
 
     def __init__(self, samples: int, reader: Reader) -> None:
         self._dataset = Numbers(samples)
