@@ -1,4 +1,4 @@
-"""Prints every figure beside its aim. ``python -m benchmarks [trials] [record] [judging]``; without names all of them.
+"""Prints every figure beside its aim. ``python -m benchmarks [trials] [record] [judging] [processor]``; without names all of them.
 
 Run it on a machine that does nothing else: the figures are ratios of one run, but a busy neighbour is not evenly so.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("record", "judging", "trials")
+NAMES = ("record", "judging", "trials", "processor")
 
 
 def main(names: list[str]) -> int:

@@ -81,6 +81,8 @@ def _was_waiting(history: History, rank: int, epoch: int) -> bool:
 
 def _cut(history: History) -> str:
     seconds = f"{history.ended.seconds:.0f} s"
+    if history.ended.why:
+        return f"{history.ended.why}; ended after {seconds}"
     if history.ended.cut == "stalled":
         return f"no process worked or recorded anything; ended after {seconds}"
     return f"ended at the deadline, after {seconds}"

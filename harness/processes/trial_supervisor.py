@@ -22,14 +22,16 @@ import psutil
 
 from ..trial.spec import TrialSpec
 from .cleanup import Segments, clear_away
-from .process_tree import adopt_orphans, alive, descendants, described, end_all
+from .process_tree import adopt_orphans, alive, descendants, described, end_all, usage
 from .rank import STACK_SIGNAL
+from .rereads import Rereads
 
 _POLL_S = 0.1
 _LOOK_EVERY_S = 0.5
 _STACKS_WITHIN_S = 0.6  # of one process
 _ALL_STACKS_WITHIN_S = 3.0
 _STACKS_POLL_S = 0.03
+_ENDLESS_AFTER_S = 1.0  # since the consumer did something: no short burst of reads is taken for a loop
 _IDLE_SHARE = 0.1  # of one processor: a trial that uses less, and records nothing, is waiting
 _LOG_LIMIT = 4 << 20
 _LOG_KEPT = 1 << 16
@@ -54,6 +56,8 @@ class TrialSupervisor:
         self._endings: dict[int, int] = {}
         self._ranks: dict[int, int] = {}
         self._seen: set[int] = set()
+        self._records = [Rereads(folder / f"events-{rank}.bin") for rank in range(spec.topology.ranks)]
+        self._why = ""
 
     def run(self) -> None:
         """Run the trial to its end and write ``ended.json``."""
@@ -80,6 +84,7 @@ class TrialSupervisor:
             "leftovers": leftovers,
             "evidence": evidence,
             "cut_at": cut_at,
+            "why": self._why,
         }
         partial = self._folder / "ended.partial"
         partial.write_text(json.dumps(ended), encoding="utf-8")
@@ -92,7 +97,7 @@ class TrialSupervisor:
         """Wait for all ranks; the reason for which they are to be cut short, or None when they ended by themselves."""
         deadline = began + self._spec.deadline_s
         last_look = last_change = began
-        size, work = -1, 0.0
+        work = 0.0
         handles = [os.pidfd_open(pid) for pid in self._ranks] if hasattr(os, "pidfd_open") else []
         try:
             while True:
@@ -107,11 +112,11 @@ class TrialSupervisor:
                     return "out of time"
                 if now - last_look >= _LOOK_EVERY_S:
                     self._trim_logs()
-                    new_size, (new_work, runnable) = self._recorded(), self._work()
-                    if new_size != size or runnable or new_work - work > _IDLE_SHARE * (now - last_look) + 0.05:
+                    progress, (new_work, runnable) = self._progress(), self._work()
+                    if progress or runnable or new_work - work > _IDLE_SHARE * (now - last_look) + 0.05:
                         last_change = now
-                    size, work, last_look = new_size, new_work, now
-                    if now - last_change >= self._spec.quiet_s:
+                    work, last_look = new_work, now
+                    if now - last_change >= self._spec.quiet_s or self._is_endless():
                         return "stalled"
                 if handles:
                     select.select(handles, [], [], _POLL_S)
@@ -144,23 +149,27 @@ class TrialSupervisor:
         self._seen.update(found)
         return found
 
-    def _recorded(self) -> int:
-        total = 0
-        for entry in self._folder.glob("events-*.bin"):
-            total += entry.stat().st_size
-        return total
+    def _progress(self) -> bool:
+        """Whether anything was recorded but what was recorded before."""
+        looked = [record.look() for record in self._records]
+        return any(looked)
+
+    def _is_endless(self) -> bool:
+        """Whether the record proves that the trial will not end."""
+        least = _ENDLESS_AFTER_S + 2 * self._spec.timeout_s  # a loader may try again until its timeout is over
+        for record in self._records:
+            if time.monotonic_ns() - record.since_ns >= least * 1e9 and (why := record.endless()):
+                self._why = why
+                return True
+        return False
 
     def _work(self) -> tuple[float, bool]:
         """Seconds of processor time of all processes, and whether one would use more, had it a processor of its own."""
         total, runnable = 0.0, False
         for pid in self._tree():
-            try:
-                process = psutil.Process(pid)
-                times = process.cpu_times()
-                runnable |= process.status() == psutil.STATUS_RUNNING
-            except psutil.Error:
-                continue
-            total += times.user + times.system
+            seconds, runs = usage(pid)
+            total += seconds
+            runnable |= runs
         return total, runnable
 
     def _evidence(self) -> list[dict[str, Any]]:

@@ -34,6 +34,8 @@ class Ended:
     """For a trial that was cut: what each of its processes was doing."""
     cut_at: int | None = None
     """For a trial that was cut: when, on the clock of the events (nanoseconds)."""
+    why: str = ""
+    """For a trial that stalled: what proves that it would not have ended; empty: nothing happened for a long time."""
 
     def __str__(self) -> str:
         if self.cut:
@@ -186,6 +188,7 @@ def _ended(folder: Path, spec: TrialSpec) -> Ended:
             leftovers=tuple(data["leftovers"]),
             evidence=tuple(data["evidence"]),
             cut_at=data.get("cut_at"),
+            why=data.get("why", ""),
         )
     except FileNotFoundError:
         return Ended(cut="lost", ranks=(None,) * spec.topology.ranks)
