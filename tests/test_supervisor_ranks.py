@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from badbatch.harness.contract.once import make_once
 from badbatch.harness.processes.ports import Ports
 from badbatch.harness.processes.supervisor import Supervisor
 from badbatch.harness.trial.event_log import Kind, Where
@@ -68,3 +69,24 @@ def test_no_port_is_given_twice() -> None:
     assert len(set(taken)) == 50
     ports.give_back(taken[0])
     assert ports.take() not in taken[1:]
+
+
+def test_what_ranks_share_is_made_once(run: Run) -> None:
+    """The ranks of a trial share a folder, in which one of them makes what both need; it goes with the trial."""
+    history = run("group_loaders:makes_a_file_once", ranks=2)
+    assert errors(history, Where.FACTORY) == []
+    assert delivered(history) == EVERYTHING
+    assert not (Path(str(history.folder)) / "work").exists()
+
+
+def test_what_was_half_made_is_made_again(tmp_path: Path) -> None:
+    """A call that raises leaves nothing, and the next one makes it; then nobody is called again."""
+
+    def half(path: Path) -> None:
+        path.mkdir()
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        make_once(tmp_path / "a" / "set", half)
+    assert make_once(tmp_path / "a" / "set", Path.mkdir).is_dir()
+    assert make_once(tmp_path / "a" / "set", half).is_dir()

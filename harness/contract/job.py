@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..errors import UserError
 from ..nearest import hint, unknown
+from .once import make_once
 from .source_names import SOURCES
 
 if TYPE_CHECKING:
@@ -73,6 +74,28 @@ class Job:
     picklable. On some files of some scenarios it crashes, as a native decoder does."""
     persistent_workers: bool = False
     """Whether the workers of one epoch are to serve the next one too; only where the loader says that it honours it."""
+    work_dir: Path | None = None
+    """A folder of the trial, shared by its ranks, for the loader's own files; what is left in it is no leak."""
+    cache_dir: Path | None = None
+    """On disk: a folder shared by all trials over the same corpus, for what a loader makes of it once; None in memory."""
+
+    def make_once(self, name: str, make: Callable[[Path], Any]) -> Path:
+        """Have ``cache_dir / name`` made, unless it is there; where there is no ``cache_dir``, in ``work_dir``.
+
+        Args:
+            make: called with the path at which to make a file or a folder. Of several processes that ask at the same time
+                one makes it, and the others wait.
+
+        Returns:
+            The path of what was made.
+
+        Raises:
+            UserError: the job has neither folder.
+        """
+        home = self.cache_dir or self.work_dir
+        if home is None:
+            raise UserError("this job has no folder in which something could be made")
+        return make_once(home / name, make)
 
 
 @dataclasses.dataclass(frozen=True)

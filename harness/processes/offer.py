@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from ..contract.calling import Target, build
@@ -23,17 +24,19 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
     with process_group(spec, rank, folder) as lockstep:
         source = find(spec.source)
         batches = source.reader(spec, target.ids)
-        jobs = [_job(spec, rank, recorder, batches, source.serve(spec, rank, recorder, folder)) for _ in range(spec.rounds)]
+        work = _folder(folder / "work")
+        jobs = [_job(spec, rank, recorder, batches, source.serve(spec, rank, recorder, folder), work) for _ in range(spec.rounds)]
         consumer = Consumer(spec, rank, recorder, batches, lockstep, leaks, Album(folder))
         consumer.run(lambda: build(target, jobs.pop()))  # the loader alone holds the job and the data set
     recorder(Kind.FINISHED)
 
 
-def _job(spec: TrialSpec, rank: int, recorder: Recorder, batches: BatchReader, offer: Offer) -> Job:
+def _job(spec: TrialSpec, rank: int, recorder: Recorder, batches: BatchReader, offer: Offer, work: Path) -> Job:
+    root = offer.root
     return Job(
         source=spec.source,
         dataset=offer.dataset,
-        root=offer.root,
+        root=root,
         samples=spec.samples,
         batch_size=spec.batch_size,
         num_workers=spec.topology.workers,
@@ -49,4 +52,18 @@ def _job(spec: TrialSpec, rank: int, recorder: Recorder, batches: BatchReader, o
         on_skip=OnSkip(recorder, batches.names),
         decode=offer.decode,
         persistent_workers=spec.topology.persistent,
+        work_dir=work,
+        cache_dir=None if root is None else _beside(root),
     )
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def _beside(root: Path) -> Path | None:
+    """The folder for what is made of a corpus; None where nothing can be written beside it."""
+    with contextlib.suppress(OSError):
+        return _folder(root.with_name(f"{root.name}.made"))
+    return None

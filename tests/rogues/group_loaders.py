@@ -79,3 +79,16 @@ def binds_the_port(job: Job) -> ByGroup:
 def prints_its_environment(job: Job) -> list[Any]:
     sys.stdout.write("\n".join(sorted(os.environ)))
     return []
+
+
+@loader(on_damage="raise")
+def makes_a_file_once(job: Job) -> ByGroup:
+    def make(path: Any) -> None:
+        with open(job.work_dir / "calls", "a", encoding="utf-8") as file:
+            file.write("made\n")
+        path.write_text("converted", encoding="utf-8")
+
+    assert job.make_once("converted", make).read_text(encoding="utf-8") == "converted"
+    dist.barrier()
+    assert (job.work_dir / "calls").read_text(encoding="utf-8") == "made\n"
+    return ByGroup(job)
