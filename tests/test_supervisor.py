@@ -6,6 +6,7 @@ import concurrent.futures
 import dataclasses
 import os
 import signal
+import sys
 import textwrap
 import threading
 import time
@@ -192,6 +193,31 @@ def test_a_supervisor_outlives_the_thread_that_made_it(tmp_path: Path) -> None:
 
 
 # Rogues that end, and what is told of them.
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="native threads are listed in /proc")
+def test_a_module_that_starts_native_threads_is_not_forked(tmp_path: Path) -> None:
+    """A thread of a native runtime, of which Python knows nothing, is seen as well."""
+    (tmp_path / "native.py").write_text(
+        textwrap.dedent(
+            """
+            import ctypes
+
+            libc = ctypes.CDLL(None)
+            thread = ctypes.c_ulong()
+            assert libc.pthread_create(ctypes.byref(thread), None, libc.pause, None) == 0
+            assert libc.pthread_setname_np(thread, b"runtime") == 0
+
+            def factory(job):
+                return [{"id": [0, 1]}]
+            """
+        ),
+        encoding="utf-8",
+    )
+    with Supervisor("native:factory", tmp_path) as own:
+        assert ("spawn", "importing the module started a native thread (runtime)") == (own.isolation, own.isolation_why)
+    with Supervisor("native:factory", tmp_path, isolation="fork") as own:
+        assert "fork" == own.isolation
 
 
 def test_a_module_that_starts_threads_is_not_forked(tmp_path: Path) -> None:

@@ -107,11 +107,13 @@ class Zygote:
 
         when_imported("torch", one_thread)
         when_imported("torch.distributed", let_loaders_make_groups)
-        before = set(threading.enumerate())
+        before, before_native = set(threading.enumerate()), _native_threads()
         target = resolve(hello["loader"])
         started = [thread.name for thread in threading.enumerate() if thread not in before]
         if started and hello["isolation"] == "auto":
             isolation, why = "spawn", f"importing the module started the thread {started[0]!r}"
+        elif hello["isolation"] == "auto" and (native := [name for task, name in _native_threads().items() if task not in before_native]):
+            isolation, why = "spawn", f"importing the module started a native thread ({native[0]})"
         self._fork_ranks = isolation == "fork"
         from ..contract.source_names import DEFAULT, SOURCES
         from ..sources.base import find, promised
@@ -289,6 +291,21 @@ def _version(module: str) -> dict[str, str]:
     """The version of a module, where it is imported."""
     version = getattr(sys.modules.get(module), "__version__", None)
     return {} if version is None else {module: str(version)}
+
+
+_SURVIVES_FORK = ("jemalloc_bg_thd",)  # of pyarrow's allocator, which begins it anew in the child
+
+
+def _native_threads() -> dict[int, str]:
+    """The threads of this process that no Python code started, by number, with their names (Linux only)."""
+    known = {thread.native_id for thread in threading.enumerate()}
+    found: dict[int, str] = {}
+    for task in Path("/proc/self/task").glob("*"):
+        with contextlib.suppress(OSError):  # it has just ended
+            name = (task / "comm").read_text(encoding="utf-8", errors="replace").strip()
+            if int(task.name) not in known and name not in _SURVIVES_FORK:
+                found[int(task.name)] = name
+    return found
 
 
 def _library_version(loader: str) -> dict[str, str]:
