@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from badbatch.conformance.checks import registry as checks
 from badbatch.conformance.diagnoses.diagnosis import DIAGNOSES
-from badbatch.conformance.judging.verdict import CONSEQUENCES
 from badbatch.conformance.scenarios import disk as disk_scenarios
 from badbatch.conformance.scenarios import memory
 from badbatch.conformance.scenarios.base import Scenario
@@ -123,8 +122,9 @@ def test_every_fault_says_what_it_is(kind: str) -> None:
 def test_consequences_are_checks_and_go_round_in_no_circle() -> None:
     """Every check in the table of consequences exists, and none explains itself, also not through others."""
     known = set(checks())
-    assert known >= set(CONSEQUENCES).union(*CONSEQUENCES.values())
-    assert circles({check: frozenset(CONSEQUENCES.get(check, ())) for check in known}) == []
+    implied = {name: frozenset(check.implies) for name, check in checks().items()}
+    assert known >= frozenset().union(*implied.values())
+    assert circles(implied) == []
 
 
 def test_only_sources_ask_which_source_it_is() -> None:

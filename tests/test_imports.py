@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
     "harness/errors.py",
     "harness/nearest.py",
+    "harness/plugins.py",
     "harness/stopping.py",
     "harness/contract",
     "harness/identity",

@@ -1,13 +1,18 @@
-"""One file a family of checks. Importing this package registers all of them."""
+"""One file a family of checks. Importing this package registers all of them.
+
+Other packages add theirs by entry points of the group ``badbatch.checks``.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 
-from .base import Check, Violation, check, find, registry
+from ...harness.plugins import CHECKS, load
+from .base import Check, Violation, causes_first, check, find, registry
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
+load(CHECKS)
 
-__all__ = ["Check", "Violation", "check", "find", "registry"]
+__all__ = ["Check", "Violation", "causes_first", "check", "find", "registry"]

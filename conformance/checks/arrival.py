@@ -32,6 +32,10 @@ def _no_replacement(contract: Contract, spec: TrialSpec) -> str | None:
     source="torch.utils.data documentation, IterableDataset: each worker has its own replica of the data set and must be "
     "configured to avoid duplicates",
     needs=_no_replacement,
+    # Shares that overlap leave a gap: what two of them hold in place of something else, none of them holds.
+    implies=(
+        "finite-epoch", "no-lost-batches", "honest-length", "full-batches", "contract-kept", "exact-skip-count", "fresh-epoch",
+    ),
 )
 def no_duplicates(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Over all workers and ranks, beyond what ``substitute`` and ``tail="pad"`` allow."""
@@ -76,6 +80,7 @@ def twice(epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
     title="Every good sample arrives",
     why="A model trained on what is left learns from a biased, smaller set, and nothing says so.",
     source="the number of workers and ranks must not change which samples arrive; after an error the other batches still come",
+    implies=("honest-length", "ranks-in-step", "contract-kept", "exact-skip-count", "full-batches"),
 )
 def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Except the collateral of a raised batch and what ``drop_last`` and ``tail="drop"`` leave out; of draws, only the number."""
@@ -184,6 +189,7 @@ def _share(history: History, lost: list[int]) -> str:
     title="What arrives as good is that sample, whole",
     why="A half-grey picture or a label from the neighbouring row trains the model on something that never existed.",
     source="DESIGN of badbatch: what arrives as good must be the sample; ids alone prove nothing",
+    implies=("contract-kept", "exact-skip-count"),
 )
 def content_intact(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Every field belongs to the same sample, and nothing arrives that the source never held."""
@@ -242,6 +248,7 @@ def _unreadable(history: History) -> Iterator[Violation]:
     why="An empty annotation list and a NaN where the schema allows it are data: dropping them biases the set.",
     source="DESIGN of badbatch, valid oddities: a legal empty tensor is not a missing value",
     exercised=with_effects(Effect.LEGAL),
+    implies=("contract-kept", "exact-skip-count", "full-batches"),
 )
 def oddities_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """They arrive unmarked, and are not counted as skipped."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from graphlib import TopologicalSorter
 from typing import Any
 
 from ...harness.contract.job import Contract
@@ -51,6 +52,8 @@ class Check:
     can_acquit_cut: bool
     """Whether it can pass a trial that was cut short."""
     function: CheckFunction
+    implies: tuple[str, ...] = ()
+    """The checks whose violations a violation of this one explains, in the same trial."""
 
     def __call__(self, history: History, ledger: Ledger, expected: Expectation) -> list[Violation]:
         """The violations in one trial."""
@@ -88,13 +91,18 @@ def check(
     exercised: Callable[[TrialSpec], bool] = always,
     needs: Callable[[Contract, TrialSpec], str | None] = nothing_needed,
     can_acquit_cut: bool = False,
+    implies: Sequence[str] = (),
 ) -> Callable[[CheckFunction], CheckFunction]:
-    """Register a generator of violations as the check ``id``."""
+    """Register a generator of violations as the check ``id``.
+
+    Args:
+        implies: the checks whose violations a violation of this one explains, in the same trial.
+    """
 
     def register(function: CheckFunction) -> CheckFunction:
         if id in _REGISTRY:
             raise ValueError(f"two checks are called {id!r}")
-        _REGISTRY[id] = Check(id, title, why, source, exercised, needs, can_acquit_cut, function)
+        _REGISTRY[id] = Check(id, title, why, source, exercised, needs, can_acquit_cut, function, tuple(implies))
         return function
 
     return register
@@ -103,6 +111,19 @@ def check(
 def registry() -> dict[str, Check]:
     """All checks by id, in order of their ids."""
     return dict(sorted(_REGISTRY.items()))
+
+
+def causes_first() -> list[str]:
+    """The ids of all checks, each before those that it implies.
+
+    Raises:
+        graphlib.CycleError: checks imply each other.
+    """
+    behind: dict[str, set[str]] = {name: set() for name in registry()}
+    for name, one in registry().items():
+        for implied in one.implies:
+            behind.setdefault(implied, set()).add(name)
+    return [name for name in TopologicalSorter(behind).static_order() if name in _REGISTRY]
 
 
 def find(name: str) -> Check:

@@ -44,6 +44,8 @@ def _goes_on(contract: Contract, spec: TrialSpec) -> str | None:
     source="badbatch's contract, blast_radius; undeclared it is the sample, and for a loader that raises its batch",
     exercised=_damaged_on_disk,
     needs=_goes_on,
+    # What was lost with a damaged sample is lost in every other respect as well.
+    implies=("no-lost-batches", "contract-kept", "exact-skip-count", "full-batches", "ranks-in-step"),
 )
 def loss_factor(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Good samples that never arrived, where all of them are in the same batch, row group or file as a damaged one."""
@@ -139,6 +141,8 @@ def _read_together(history: History, damaged: npt.NDArray[np.int64]) -> set[int]
     source="the WebDataset convention (the members of one key are a sample) and the row of a table; each field of "
     "badbatch's samples shows the sample that it belongs to",
     exercised=lambda spec: truth(spec).separable,
+    # A field of another sample is content that is not the sample's own.
+    implies=("content-intact",),
 )
 def fields_complete(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Of good samples; a field that no sample has is not required."""

@@ -27,6 +27,7 @@ _TOO_EARLY = 0.9  # of the timeout: clocks and polling intervals differ by less
     title="Every epoch ends",
     why="A job that waits or repeats without end uses its whole allocation and reports nothing.",
     source="the iterator protocol: an iterator over a finite data set ends with StopIteration",
+    implies=("correct-timeout", "crash-surfaces", "no-lost-batches", "no-leftovers", "contract-kept"),
 )
 def finite_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Within ceil(samples / batch_size) + allowance calls of next(), before the trial's deadline, in a process that lives."""
@@ -124,6 +125,7 @@ class _Wait:
     source="torch.utils.data.DataLoader documentation, timeout; the grace is the larger of 1 s and half the timeout",
     exercised=lambda spec: spec.timeout_s > 0,
     needs=_honours_timeout,
+    implies=("no-leftovers",),
 )
 def correct_timeout(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Between ``timeout`` and ``timeout`` + grace from the moment the consumer began to wait; then it can be closed."""
@@ -235,6 +237,7 @@ def _has_workers(contract: Contract, spec: TrialSpec) -> str | None:
     source="torch.utils.data, worker watchdog: the main process must learn of a worker's death",
     exercised=with_effects(Effect.CRASH),
     needs=_has_workers,
+    implies=("no-lost-batches", "contract-kept", "exact-skip-count"),
 )
 def crash_surfaces(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Not in an end without an error, and not in an endless wait; a reported skip counts as well."""

@@ -20,6 +20,8 @@ from .base import Violation, check, count
     why="An iterator that is exhausted, or goes on where the last epoch was left, trains later epochs on a part of the data.",
     source="the iterable protocol: each iter() begins anew",
     exercised=lambda spec: spec.epochs > 1,
+    # A later epoch that is not whole brings fewer batches than len() says.
+    implies=("honest-length",),
 )
 def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Epochs two and three, the epoch after an early break, and the one after an error."""

@@ -82,6 +82,7 @@ def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator
     title="Damage is treated as promised, in every topology",
     why="A policy that works with 0 workers and breaks with 2 is only noticed in production, at full scale.",
     source="the main rule: workers and ranks are a performance setting",
+    implies=("ranks-in-step", "exact-skip-count", "error-kept", "error-names-sample", "full-batches"),
 )
 def contract_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """The policy observed is the one declared, or inferred at zero workers and one rank."""

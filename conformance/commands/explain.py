@@ -20,11 +20,9 @@ from .. import checks
 from ..checks.base import spans
 from ..diagnoses.base import Entry
 from ..diagnoses.diagnosis import DIAGNOSES
-from ..judging.verdict import CONSEQUENCES
-from ..scenarios import memory, names
+from ..scenarios import ON_DISK, PLAIN, names
 from ..scenarios.base import Scenario
 from ..scenarios.disk import FILES, Damage, DiskScenario
-from ..scenarios.disk import SCENARIOS as ON_DISK
 from . import glossary
 
 _EXAMPLE = Topology(workers=2, ranks=2)
@@ -71,10 +69,10 @@ def listing(kind: str) -> list[tuple[str, str]]:
 
 
 def _check(check: checks.Check) -> Article:
-    exercising = [scenario.name for scenario in memory.SCENARIOS if check.exercised(example(scenario))]
-    everywhere = len(exercising) == len(memory.SCENARIOS)
+    exercising = [scenario.name for scenario in PLAIN if check.exercised(example(scenario))]
+    everywhere = len(exercising) == len(PLAIN)
     on_disk = [scenario.name for scenario in ON_DISK if check.exercised(example_on_disk(scenario))]
-    explains = ", ".join(CONSEQUENCES.get(check.id, ()))
+    explains = ", ".join(check.implies)
     parts = [
         ("why", check.why),
         ("judged on", inspect.getdoc(check.function) or ""),
@@ -89,7 +87,7 @@ def _check(check: checks.Check) -> Article:
 def _scenario_of(name: str) -> Article:
     """In memory, on disk, or both."""
     on_disk = next((scenario for scenario in ON_DISK if scenario.name == name), None)
-    found = next((_scenario(scenario) for scenario in memory.SCENARIOS if scenario.name == name), None)
+    found = next((_scenario(scenario) for scenario in PLAIN if scenario.name == name), None)
     if on_disk is None:
         assert found is not None
         return found
@@ -140,7 +138,7 @@ def _fault(kind: str, cls: type[faults.Fault]) -> Article:
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     parameters = ", ".join(f"{field.name}={_default(field)}" for field in fields)
     used = ", ".join(
-        [scenario.name for scenario in memory.SCENARIOS if isinstance(scenario.fault, cls)]
+        [scenario.name for scenario in PLAIN if isinstance(scenario.fault, cls)]
         + [scenario.name for scenario in ON_DISK if any(kind in _faults_of(damage) for damage in scenario.on.values())]
     )
     parts = [

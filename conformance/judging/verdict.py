@@ -14,7 +14,7 @@ from ...harness.contract.source_names import cell
 from ...harness.sources.base import truth
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology
-from ..checks import Check, Violation, registry
+from ..checks import Check, Violation, causes_first, registry
 from ..diagnoses.diagnosis import Diagnosis, diagnose
 from .accounting import account
 from .doubts import disturbance, doubt, not_drawn, not_listed, not_struck, not_taken
@@ -119,27 +119,6 @@ class Verdict:
         )
 
 
-CONSEQUENCES: dict[str, tuple[str, ...]] = {
-    # A check whose violation explains, in the same trial, violations of those behind it.
-    "finite-epoch": ("correct-timeout", "crash-surfaces", "no-lost-batches", "no-leftovers", "contract-kept"),
-    # Shares that overlap leave a gap: what two of them hold in the place of something else, none of them holds.
-    "no-duplicates": (
-        "finite-epoch", "no-lost-batches", "honest-length", "full-batches", "contract-kept", "exact-skip-count", "fresh-epoch",
-    ),
-    # What went with a damaged sample is lost in every other respect as well.
-    "loss-factor": ("no-lost-batches", "contract-kept", "exact-skip-count", "full-batches", "ranks-in-step"),
-    # A field of another sample is content that is not the sample's own.
-    "fields-complete": ("content-intact",),
-    "no-lost-batches": ("honest-length", "ranks-in-step", "contract-kept", "exact-skip-count", "full-batches"),
-    "contract-kept": ("ranks-in-step", "exact-skip-count", "error-kept", "error-names-sample", "full-batches"),
-    "correct-timeout": ("no-leftovers",),
-    "crash-surfaces": ("no-lost-batches", "contract-kept", "exact-skip-count"),
-    "content-intact": ("contract-kept", "exact-skip-count"),
-    "oddities-kept": ("contract-kept", "exact-skip-count", "full-batches"),
-    # A later epoch that is not whole brings fewer batches than len() says.
-    "fresh-epoch": ("honest-length",),
-}
-
 CUT_SHORT_BY = ("finite-epoch", "correct-timeout", "no-leftovers", "crash-surfaces")
 """Checks whose violation cuts a trial short: a call of next() that never returns, a closing that never ends, a process that
 died."""
@@ -167,8 +146,8 @@ def fold(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Put the consequences of a failure in the same trial under their cause."""
     failed = {verdict.check for verdict in verdicts if verdict.mark is Mark.FAIL}
     causes = {v.check: v.cause for v in verdicts if v.mark is Mark.FAIL and v.cause in failed}
-    for cause, consequences in CONSEQUENCES.items():
-        for consequence in consequences:
+    for cause in causes_first():
+        for consequence in registry()[cause].implies:
             if cause in failed and consequence in failed and not _explains(causes, consequence, cause):
                 causes.setdefault(consequence, cause)
     cut_short_by = next((check for check in CUT_SHORT_BY if check in failed), "")

@@ -1,17 +1,35 @@
-"""The scenarios by name: :mod:`.memory` and :mod:`.disk` hold the tables."""
+"""The scenarios by name: :mod:`.memory` and :mod:`.disk` hold the tables.
+
+Other packages add theirs by entry points of the group ``badbatch.scenarios``.
+"""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...harness.contract.source_names import DEFAULT
 from ...harness.errors import UserError
 from ...harness.nearest import listed, unknown
+from ...harness.plugins import SCENARIOS, load
 from . import disk, memory
 from .base import Scenario
 
-_ALL: tuple[Scenario, ...] = (*memory.SCENARIOS, *disk.SCENARIOS)
+
+def _added() -> Iterator[Scenario]:
+    """The scenarios of other packages."""
+    for found in load(SCENARIOS):
+        for scenario in (found,) if isinstance(found, Scenario) else found:
+            if not isinstance(scenario, Scenario):
+                raise UserError(f"an entry point of {SCENARIOS} gives a {type(scenario).__name__}: it must give scenarios")
+            yield scenario
+
+
+_ALL: tuple[Scenario, ...] = (*memory.SCENARIOS, *disk.SCENARIOS, *_added())
+ON_DISK = tuple(scenario for scenario in _ALL if isinstance(scenario, disk.DiskScenario))
+"""The scenarios over corpora, those of other packages included."""
+PLAIN = tuple(scenario for scenario in _ALL if not isinstance(scenario, disk.DiskScenario))
+"""All other scenarios."""
 
 
 def find(name: str, source: str = DEFAULT) -> Scenario:

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from .. import plugins
 from ..errors import LoaderError, one_line
 from ..nearest import hint
 from .job import Contract, Job, declared
@@ -49,12 +50,16 @@ class Built:
 
 
 def resolve(name: str) -> Target:
-    """Import ``pkg.module:attr``.
+    """Import ``pkg.module:attr``, or the loader that another package adds under that name.
 
     Raises:
         LoaderError: in one line, what is wrong with the name, the module or the attribute.
     """
     module_name, colon, attribute = name.partition(":")
+    if not colon and (added := plugins.named(plugins.LOADERS)):
+        if name not in added:
+            raise LoaderError(f"{name!r} names no loader: write it as pkg.module:attr, or as one of {', '.join(added)}")
+        return dataclasses.replace(resolve(added[name].value), name=name)
     if not colon or not module_name or not attribute:
         raise LoaderError(f"{name!r} names no loader: write it as pkg.module:attr, like torch.utils.data:DataLoader")
     try:

@@ -1,14 +1,19 @@
-"""One file a fault. Importing this package registers all of them: ``from badbatch.harness.faults import Hang``."""
+"""One file a fault. Importing this package registers all of them: ``from badbatch.harness.faults import Hang``.
+
+Other packages add theirs by entry points of the group ``badbatch.faults``.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 
+from ..plugins import FAULTS, load
 from .base import DAMAGING, Effect, Fault, Read, fault, from_json, registry
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
+load(FAULTS)
 
 _BY_CLASS_NAME = {cls.__name__: cls for cls in registry().values()}
 
