@@ -30,6 +30,8 @@ class Column:
         return cell(self.topology, self.source)
 
 
+_MOST_NAMES = 12  # of scenarios in one place; what a loader's contract rules out would else list them all
+_FIRST_NAMES = 4
 _HEADS = ("workers", "ranks", "start", "persistent")
 
 
@@ -60,11 +62,18 @@ def in_words(cells: Iterable[tuple[str, Column]], ran: Mapping[str, set[Column]]
     by_where: dict[str, list[str]] = collections.defaultdict(list)
     for scenario, found in by_scenario.items():
         by_where[_where(list(found), ran.get(scenario, set()))].append(scenario)
-    texts = [f"{', '.join(names)} ({where})" if where else ", ".join(names) for where, names in by_where.items()]
+    texts = [f"{_named(names)} ({where})" if where else _named(names) for where, names in by_where.items()]
     if most is not None and len(texts) > most:
         rest = sum(len(names) for names in list(by_where.values())[most:])
         texts = [*texts[:most], f"and {rest} more scenarios" if rest > 1 else "and 1 more scenario"]
     return tuple(texts)
+
+
+def _named(names: Sequence[str]) -> str:
+    """The names of scenarios; of many the first ones, and how many more there are."""
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:_FIRST_NAMES])} and {len(names) - _FIRST_NAMES} more scenarios"
 
 
 def _where(found: Sequence[Column], ran: Collection[Column]) -> str:
