@@ -13,6 +13,7 @@ from badbatch.harness.faults.empty_tensor import EmptyTensor
 from badbatch.harness.faults.hang import Hang
 from badbatch.harness.faults.nan import Nan
 from badbatch.harness.faults.none_sample import NoneSample
+from badbatch.harness.faults.raises import Raise
 from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.faults.slow import Slow
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
@@ -22,6 +23,7 @@ from history_dsl import MARKS, RAISES, REFILLS, SKIPS, STOPS, SUBSTITUTES, broke
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")
 _DROPS = dataclasses.replace(RAISES, tail="drop")
+_STOPS_INFERRED = dataclasses.replace(STOPS, inferred=("after_error",))
 _DRAWS = dataclasses.replace(RAISES, replacement=True)
 _DRAWS_AND_SKIPS = dataclasses.replace(SKIPS, replacement=True)
 _PADS_BATCHES = dataclasses.replace(RAISES, tail="pad-batch")
@@ -65,6 +67,14 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("no-lost-batches", "0-3 read4 fault5 read6-7 raise 8-11 end", {}),
     ("no-lost-batches", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": SKIPS}),
     ("no-lost-batches", "0-3 fault5 raise end", {"contract": STOPS}),
+    ("no-lost-batches", "read0-3 0-3 read4 fault5 raise end", {"contract": STOPS}),
+    ("no-lost-batches", "read0,2 0,2 read4,6 4,6 end r1:read1,3 r1:1,3 r1:fault5 r1:raise r1:end",
+     {"samples": 8, "batch": 2, "ranks": 2, "contract": STOPS}),
+    ("no-lost-batches", "0-3 fault5 raise 8-11 end", {"contract": _STOPS_INFERRED}),
+    ("contract-kept", "0-3 fault5 raise 8-11 end", {"contract": _STOPS_INFERRED}),
+    ("finite-epoch", "0-3 fault5 raise raise raise raise raise capped:errors", {"contract": STOPS}),
+    ("exact-skip-count", "0-3 fault4 raise fault8 8,0,10,11 skip8 end",
+     {"contract": SUBSTITUTES, "plan": {sample: Raise() for sample in range(4, 9)}}),
     ("no-lost-batches", "0-3 4-7 end", {"samples": 10, "drop_last": True}),
     ("no-lost-batches", "r0: 0,2 end r1: 1,3 end", {"ranks": 2, "samples": 5, "batch": 2, "contract": _DROPS}),
     ("no-lost-batches", "0-3 fault5 4-7 8-11 end", {"plan": {5: Transient(failures=1)}}),
@@ -154,6 +164,15 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("no-lost-batches", "0-3 fault5 raise end", {}),
     ("no-lost-batches", "0-3 fault5 4,6 skip5 8-11 end", {"contract": SKIPS}),
     ("no-lost-batches", "0-3 fault5 4,6 skip5,7 8-11 end", {"contract": SKIPS}),
+    ("no-lost-batches", "read0-4 fault5 raise end", {"contract": STOPS}),
+    ("no-lost-batches", "read0-7 0-3 fault8 raise end", {"contract": STOPS}),
+    ("no-lost-batches", "read0,2 0,2 end r1:read1,3 r1:1,3 r1:fault5 r1:raise r1:end",
+     {"samples": 8, "batch": 2, "ranks": 2, "contract": STOPS}),
+    ("no-lost-batches", "read0,2 0,2 read4,6 end r1:read1,3 r1:1,3 r1:fault5 r1:raise r1:end",
+     {"samples": 8, "batch": 2, "ranks": 2, "contract": dataclasses.replace(STOPS, uneven_ranks=True)}),
+    ("no-lost-batches", "0-3 fault5 raise 8,9 end", {"contract": _STOPS_INFERRED}),
+    ("finite-epoch", "0-3 " + "fault5 raise " * 5 + "capped:errors", {"contract": STOPS}),
+    ("finite-epoch", "0-3 " + "fault5 raise " * 5 + "capped:errors", {"contract": _STOPS_INFERRED}),
     ("no-lost-batches", "0-3 end", {"samples": 10, "drop_last": True}),
     ("no-lost-batches", "0-3 fault5 4,6,7 8-11 end", {"plan": {5: Transient(failures=1)}}),
     ("no-lost-batches", "r0: 0,2 end r1: 1,3 end", {"ranks": 2, "samples": 5, "batch": 2}),

@@ -27,7 +27,7 @@ from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
-from history_dsl import RAISES, SKIPS, SUBSTITUTES, broken, diagnosed, history_of
+from history_dsl import RAISES, SKIPS, STOPS, SUBSTITUTES, broken, diagnosed, history_of
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")
 _SKIPS = dataclasses.replace(SKIPS, tail="exact")
@@ -124,6 +124,9 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
      "w0:read0-3 0-3 w1:read4 w1:fault5 raise w0:read8-11 8-11 end", {"samples": 24, "workers": 2}),
     ("worker-left-at-first-error", "no-lost-batches",
      "read0-3 0-3 read4 fault5 raise read8-11 8-11 end", {"samples": 24, "workers": 2}),
+    ("stop-takes-what-was-before", "no-lost-batches", "read0-4 fault5 raise end", {"contract": STOPS}),
+    ("stop-ends-other-ranks", "no-lost-batches", "read0,2 0,2 end r1:read1,3 r1:1,3 r1:fault5 r1:raise r1:end",
+     {"samples": 8, "batch": 2, "ranks": 2, "contract": STOPS}),
     ("false-end", "no-lost-batches", "ask read0-3 0-3 ask read4 fault5 end", {"samples": 16, "plan": {5: RaiseStopIteration()}}),
     ("false-end", "contract-kept", "ask read0-3 0-3 ask read4 fault5 end", {"samples": 16}),
     ("false-end", "no-lost-batches", "ask read0-3 0-3 ask read4 fault5 raise end", {"samples": 16}),
@@ -224,6 +227,11 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     # The worker goes on after its error.
     ("worker-left-at-first-error", "no-lost-batches",
      "w0:read0-3 0-3 w1:read4 w1:fault5 raise w1:read8-11 8-11 end", {"samples": 24, "workers": 2}),
+    # What was before it came.
+    ("stop-takes-what-was-before", "no-lost-batches", "read0-3 0-3 read4 fault5 raise end", {"contract": STOPS}),
+    # The other rank came to its end.
+    ("stop-ends-other-ranks", "no-lost-batches", "read0,2 0,2 read4,6 4,6 end r1:read1,3 r1:1,3 r1:fault5 r1:raise r1:end",
+     {"samples": 8, "batch": 2, "ranks": 2, "contract": STOPS}),
     # Only the batch of the damaged sample is gone.
     ("false-end", "contract-kept", "0-3 read4 fault5 read6-7 8-11 12-15 end", {"samples": 16}),
     # The samples were never read.

@@ -19,6 +19,7 @@ from ..judging.ledger import Ledger, Stop
 from ..judging.patience import SURFACES_WITHIN_S, grace_s, pending, waited_s
 from .base import Violation, check, count, with_effects
 
+_AGAIN = 2  # reads of a sample after its error: one may be a retry that was meant
 _TOO_EARLY = 0.9  # of the timeout: clocks and polling intervals differ by less
 
 
@@ -41,7 +42,7 @@ def finite_epoch(history: History, ledger: Ledger, expected: Expectation) -> Ite
                     "every call of next() returns or raises",
                     f"{where}: call {calls} of next() never returned ({_cut(history)})",
                 )
-            elif stop is Stop.CAPPED and (expected.goes_on or epoch.errors[rank] == 0):
+            elif stop is Stop.CAPPED and (expected.goes_on or epoch.errors[rank] == 0 or _reads_again(history, epoch.number, rank)):
                 errors = epoch.errors[rank]
                 told = f", {count(errors, 'error')} among them" if errors else ""
                 yield Violation(
@@ -53,6 +54,17 @@ def finite_epoch(history: History, ledger: Ledger, expected: Expectation) -> Ite
                     f"the epoch ends within {allowed} calls of next()",
                     f"{where}: it took {calls} calls",
                 )
+
+
+def _reads_again(history: History, epoch: int, rank: int) -> bool:
+    """Whether calls of next() after an error read the damaged sample again: the iterator is stuck, and not finished."""
+    raised = history.of(Kind.RAISED, epoch=epoch, rank=rank)
+    struck = history.of(Kind.FAULT, rank=rank)
+    if not len(raised) or not len(struck):
+        return False
+    after = struck[struck["time"] > raised[0]["time"]]
+    again = after["sample"][np.isin(after["sample"], struck["sample"][struck["time"] <= raised[0]["time"]])]
+    return bool(len(again) and np.bincount(again).max() >= _AGAIN)
 
 
 def _died(history: History) -> Iterator[Violation]:

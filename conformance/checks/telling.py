@@ -13,6 +13,7 @@ from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
+from ..judging.stops import went_on
 from .base import Violation, check, count, spans
 
 _RAISING = "the loader promises to raise: it has no skips to count"
@@ -132,7 +133,7 @@ def _said(history: History, event: np.void) -> str:
 
 def _raise(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
     errors = sum(epoch.errors)
-    if not expected.goes_on:
+    if not expected.goes_on and not expected.stop_is_inferred:
         yield from _half_way(history, epoch)
     if not epoch.whole:
         return
@@ -150,15 +151,11 @@ def _raise(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Vi
 
 def _half_way(history: History, epoch: Epoch) -> Iterator[Violation]:
     for rank in range(history.spec.topology.ranks):
-        raised = history.of(Kind.RAISED, epoch=epoch.number, rank=rank)
-        if not len(raised):
-            continue
-        got = history.of(Kind.GOT, epoch=epoch.number, rank=rank)
-        after = got[got["time"] > raised[0]["time"]]
-        if len(after):
+        after = went_on(history, epoch.number, rank)
+        if after:
             yield Violation(
                 "after an error the iterator is finished, or keeps failing",
-                f"{count(len(after), 'batch')} still came after it",
+                f"{count(after, 'batch')} still came after it",
             )
 
 

@@ -10,7 +10,7 @@ from ...harness.nearest import listed, unknown
 from ...harness.trial.history import History
 from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger
-from . import ending, losing, splitting, stored, telling
+from . import ending, losing, splitting, stopping, stored, telling
 from .base import Case, Entry
 
 
@@ -57,6 +57,8 @@ DIAGNOSES: tuple[Entry, ...] = (
     stored.file_left_at_first_error,
     losing.error_swallowed_by_thread,
     losing.worker_left_at_first_error,
+    stopping.stop_takes_what_was_before,
+    stopping.stop_ends_other_ranks,
     losing.false_end,
     losing.batch_lost_worker_alive,
     telling.skip_counter_in_worker,

@@ -12,6 +12,7 @@ from ...harness.trial.event_log import Content, Kind, Where
 from ...harness.trial.history import Events, History
 from .expectation import Expectation
 from .ledger import Epoch, Fate, Ids, Ledger, Mask, Stop
+from .stops import before_the_damage, owed_despite_stop, stopped
 
 _DURING_EPOCH = (Where.NEXT, Where.ITER, Where.OUTSIDE)
 _READING = (Kind.READ, Kind.READ_DONE, Kind.FAULT, Kind.SKIPPED)
@@ -195,11 +196,15 @@ class _Accountant:
         if not epoch.whole:
             self._cut_short(epoch, fate)
             return fate
-        stopped = not expected.goes_on and errors > 0 and bool(np.any(not_good))  # an oddity is no cause to stop
         fate[expected.in_radius & np.isin(fate, (Fate.LOST, Fate.SKIPPED))] = Fate.COLLATERAL
-        self._nearest_collateral(fate, expected.collateral_budget(errors))
-        if stopped:
-            fate[fate == Fate.LOST] = Fate.UNDELIVERED
+        reads = self._read(Kind.READ)
+        stops = stopped(self._history, epoch, expected)
+        spared = before_the_damage(self._history, epoch, expected, reads) if stops else np.zeros(self._samples, np.bool_)
+        self._nearest_collateral(fate, expected.collateral_budget(errors), spared)
+        if stops:
+            missing = (fate == Fate.LOST) & expected.good
+            owed = owed_despite_stop(self._history, epoch, expected, reads, missing)
+            fate[(fate == Fate.LOST) & ~owed] = Fate.UNDELIVERED
             return fate
         self._first(fate, expected.good | self._untouched, Fate.DROPPED, expected.drop_budget, last=True)
         return fate
@@ -249,7 +254,9 @@ class _Accountant:
             return
         replaced = (epoch.arrivals == 0) & (self._expected.owed != Owed.GOOD) & ~self._expected.optional
         stands_in = int(epoch.extra.sum())
-        chosen = np.flatnonzero(replaced)[:stands_in]
+        candidates = np.flatnonzero(replaced)
+        candidates = candidates[np.argsort(epoch.reported[candidates] == 0, kind="stable")]  # what was reported is replaced first
+        chosen = candidates[:stands_in]
         fate[chosen] = Fate.SUBSTITUTED
 
     def _cut_short(self, epoch: Epoch, fate: npt.NDArray[np.uint8]) -> None:
@@ -262,9 +269,9 @@ class _Accountant:
     def _count_known(self, ids: Ids) -> Ids:
         return self._count(ids[(ids >= 0) & (ids < self._samples)])
 
-    def _nearest_collateral(self, fate: npt.NDArray[np.uint8], budget: int) -> None:
+    def _nearest_collateral(self, fate: npt.NDArray[np.uint8], budget: int, spared: Mask) -> None:
         """The good samples lost with a damaged one: those that its process read next to it, then the nearest by id."""
-        lost = np.flatnonzero((fate == Fate.LOST) & self._expected.good)
+        lost = np.flatnonzero((fate == Fate.LOST) & self._expected.good & ~spared)
         if not len(lost) or budget <= 0:
             return
         told = np.flatnonzero(fate == Fate.RAISED)

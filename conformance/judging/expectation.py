@@ -226,6 +226,11 @@ class Expectation:
         """Whether the epoch goes on after an error."""
         return self.contract.on_damage != "raise" or self.contract.after_error != "stop"
 
+    @property
+    def stop_is_inferred(self) -> bool:
+        """Whether the stop was seen in the probe and not declared: then a loader may do better."""
+        return "after_error" in self.contract.inferred
+
 
 def expect(spec: TrialSpec, contract: Contract | None = None) -> Expectation:
     """The expectation for a trial; its own contract unless another is given."""

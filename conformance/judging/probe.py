@@ -121,7 +121,9 @@ def _on_damage(history: History, epoch: Epoch) -> OnDamage:
 def _after_error(history: History) -> AfterError:
     raised = history.of(Kind.RAISED)
     got = history.of(Kind.GOT)
-    return "continue" if len(raised) and np.any(got["time"] > raised[0]["time"]) else "stop"
+    if not len(raised):
+        return "continue"  # no error came, so nothing was seen of a stop
+    return "continue" if np.any(got["time"] > raised[0]["time"]) else "stop"
 
 
 def _batches(history: History) -> Batches:

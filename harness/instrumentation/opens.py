@@ -61,7 +61,7 @@ class Opens:
         if before is not None and self._here.pid == os.getpid():
             self._record(Kind.READ_DONE, before)
         self._here.sample, self._here.pid = sample, os.getpid()
-        self._record(Kind.READ, sample)
+        self._record(Kind.READ, sample, threading.get_native_id(), int(threading.current_thread() is not threading.main_thread()))
         if sample in self._struck:
             self._record(Kind.FAULT, sample)
 

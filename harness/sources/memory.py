@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class Reader:
         record = self._recorder
         if record is None:
             return self._struck(sample, value)
-        record(Kind.READ, sample)
+        record(Kind.READ, sample, threading.get_native_id(), int(threading.current_thread() is not threading.main_thread()))
         try:
             result = self._struck(sample, value)
         except BaseException as error:

@@ -55,7 +55,7 @@ class Kind(enum.IntEnum):
     CAPPED = 10  # the consumer gave up; aux: step; flags: Cap
     BROKE = 11  # the consumer left the epoch on purpose; aux: step
     EPOCH_DONE = 12
-    READ = 13  # a read of a sample begins
+    READ = 13  # a read of a sample begins; aux: the thread; flags: 1 in another thread than the main one of its process
     READ_DONE = 14  # it returned, or (flags: 1) raised; aux: then the error's text
     FAULT = 15  # the fault of this sample takes hold now
     SKIPPED = 16  # the loader called on_skip; aux: text
