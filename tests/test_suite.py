@@ -12,11 +12,13 @@ from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.artifacts import slug
 from badbatch.conformance.engine.calibration import Pace, pace_of
 from badbatch.conformance.engine.suite import Suite, name_of
-from badbatch.conformance.engine.trial_state import merge, not_clean
+from badbatch.conformance.engine.trial_state import merge, not_clean, stays_away
 from badbatch.conformance.judging.verdict import Mark, judge
 from badbatch.conformance.scenarios import quick
+from badbatch.harness.contract.job import Contract
 from badbatch.harness.contract.source_names import IN_MEMORY, SOURCES
 from badbatch.harness.errors import UserError
+from badbatch.harness.trial.spec import Topology
 from history_dsl import RAISES, history_of
 from trials import ROOT
 
@@ -96,6 +98,29 @@ def test_the_worst_of_several_runs_stands_with_its_rate() -> None:
     [content] = [verdict for verdict in merge([good, bad, good]) if verdict.check == "content-intact"]
     assert (lost.mark, lost.flaky) == (Mark.FAIL, (1, 3))
     assert (content.mark, content.flaky) == (Mark.PASS, None)
+
+
+@pytest.mark.parametrize(
+    ("readers", "scenario", "source", "asked"),
+    [
+        (None, "segfault", "map", True),
+        ("processes", "frozen", "map", True),
+        ("threads", "segfault", "map", False),
+        ("threads", "frozen", "map", False),
+        ("threads", "hung-holding-lock", "map", False),
+        ("threads", "hung-read", "map", True),
+        ("threads", "one-bad", "map", True),
+        ("threads", "decoder-segfault", "imagefolder", False),
+        ("threads", "hung-read", "imagefolder", True),
+        ("consumer", "hung-read", "map", False),
+        ("consumer", "segfault", "map", False),
+        ("consumer", "one-bad", "map", True),
+    ],
+)
+def test_a_fault_is_not_put_to_the_consumers_own_process(readers: Any, scenario: str, source: str, asked: bool) -> None:
+    """A loader that says who reads is not asked what no loader survives; a hung thread can be timed out."""
+    contract = Contract(readers=readers)
+    assert (stays_away(contract, Topology(2), scenarios.find(scenario, source)) == "") is asked
 
 
 def test_names_of_folders_are_short_and_of_loaders_importable() -> None:

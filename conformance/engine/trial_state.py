@@ -59,10 +59,19 @@ def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> st
         return "the loader does not honour persistent_workers"
     if scenario.timed and not contract.timeout:
         return "the loader declares timeout=False"
+    return _strikes_itself(contract, topology, scenario)
+
+
+def _strikes_itself(contract: Contract, topology: Topology, scenario: Scenario) -> str:
+    """Why the fault would strike the consumer's own process, or nothing could end its wait; empty: another process reads."""
     if topology.workers == 0 and scenario.needs_workers:
         return "without workers the fault strikes the consumer's own process, which no loader survives"
     if topology.workers == 0 and scenario.timed:
         return "without workers nothing could time a read out"
+    if scenario.needs_workers and contract.readers == "consumer":
+        return "the consumer reads the samples: the fault strikes its own process, which no loader survives"
+    if scenario.strikes_process and contract.readers == "threads":
+        return "the loader's readers are threads: the fault strikes the consumer's own process, which no loader survives"
     return ""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...harness.contract.source_names import IN_MEMORY
 from ...harness.faults import Fault
+from ...harness.faults.hang import Hang
 from ...harness.plan import FaultPlan
 from ...harness.sources.base import Question
 
@@ -30,6 +31,11 @@ class Scenario:
     """The job has a timeout."""
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Fields of :class:`~badbatch.harness.trial.spec.TrialSpec` that are not the default."""
+
+    @property
+    def strikes_process(self) -> bool:
+        """Whether the fault kills or stops the process that reads, or blocks all of its threads."""
+        return self.needs_workers and not isinstance(self.fault, Hang)
 
     @property
     def sources(self) -> tuple[str, ...]:

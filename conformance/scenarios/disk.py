@@ -11,6 +11,7 @@ from typing import Any
 from ...harness.corpus.base import KINDS, Choice, DiskFault, Recipe
 from ...harness.corpus.damage import disk_faults
 from ...harness.errors import UserError
+from ...harness.faults.base import Effect
 from ...harness.nearest import listed, unknown
 from ...harness.plan import FaultPlan
 from ...harness.sources.base import Question
@@ -51,6 +52,11 @@ class DiskScenario(Scenario):
 
     on: Mapping[str, Damage] = dataclasses.field(default_factory=dict)
     """From the kind of corpus to what befalls it; other kinds do not know the scenario."""
+
+    @property
+    def strikes_process(self) -> bool:
+        known = disk_faults()
+        return any(known[strike.fault].effect is Effect.CRASH for damage in self.on.values() for strike in damage.strikes)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ OnDamage = Literal["raise", "skip", "substitute", "mark"]
 AfterError = Literal["continue", "stop"]
 Batches = Literal["short", "full"]
 Tail = Literal["exact", "pad", "drop", "pad-batch"]
-ShortBatches = Literal["last", "per-worker"]
 Readers = Literal["processes", "threads", "consumer"]
 
 
@@ -34,7 +33,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "after_error": ("continue", "stop"),
     "batches": ("short", "full"),
     "tail": ("exact", "pad", "drop", "pad-batch"),
-    "short_batches": ("last", "per-worker"),
     "readers": ("processes", "threads", "consumer"),
     "blast_radius": ("sample", "batch", "shard", "file"),
 }
@@ -126,11 +124,9 @@ class Contract:
     """How much a fault on disk may cost beyond its own sample."""
     replacement: bool = False
     """Whether samples are drawn with replacement or by weight: an epoch has as many as the source, and which is not owed."""
-    short_batches: ShortBatches | None = None
-    """Which batches may be short without a skip: the last of a rank, or (``per-worker``) the last of each worker. None: the
-    last of a rank."""
     readers: Readers | None = None
-    """Who reads where the loader has workers: other processes, threads of the consumer's process, or the consumer itself."""
+    """Who reads where the loader has workers: other processes, threads of the consumer's process, or the consumer itself.
+    None: other processes."""
     formats: tuple[str, ...] | None = None
     """The endings of the pictures' files that the loader takes, without the dot; nothing is asked of others. None: all."""
     inferred: tuple[str, ...] = ()
