@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +13,14 @@ import pytest
 import trials
 from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.claims import Claims
+from badbatch.conformance.engine.pool import Done, Pool, Task
 from badbatch.conformance.engine.suite import Suite
-from badbatch.conformance.engine.trial_state import not_clean
+from badbatch.conformance.engine.trial_state import TrialState, not_clean
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.report.model import Report
+from badbatch.harness.errors import HarnessError
 from badbatch.harness.faults.raises import Raise
+from badbatch.harness.faults.slow import Slow
 from badbatch.harness.plan import FaultPlan
 from badbatch.harness.processes.supervisor import Supervisor
 from badbatch.harness.trial.spec import TrialSpec
@@ -132,3 +136,45 @@ def test_a_claim_whose_process_died_is_run_as_often_as_asked(
         result = suite.result(spec)
     assert len(result.verdicts) > 3
     assert {verdict.mark for verdict in result.verdicts} <= {Mark.PASS, Mark.NA}
+
+
+def test_an_error_while_one_trial_is_judged_loses_no_other(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is raised, the trial is inconclusive with it as the reason, and every other trial comes to its result."""
+    judge = suite._judge
+
+    def fails_for_one(state: TrialState, done: Done) -> None:
+        if state.spec.scenario == "one-bad":
+            raise ZeroDivisionError("ours")
+        judge(state, done)
+
+    monkeypatch.setattr(suite, "_judge", fails_for_one)
+    clean, struck = suite.specs()
+    with pytest.raises(ZeroDivisionError, match="ours"):
+        suite.result(struck)
+    assert suite.result(clean).ended == "ended"
+    reasons = {verdict.reason for verdict in suite.result(struck).verdicts if verdict.mark is Mark.INCONCLUSIVE}
+    assert reasons == {"not run to its end: judging it was ended by ZeroDivisionError: ours"}
+
+
+def test_a_trial_that_nothing_can_bring_is_not_waited_for(suite: Suite) -> None:
+    """A trial that was left out has no result, and asking for it says so."""
+    clean, struck = suite.specs()
+    suite.only({clean.id})
+    assert suite.result(clean).ended == "ended"
+    with pytest.raises(HarnessError, match="no trial is under way that could bring it"):
+        suite.result(struck)
+
+
+def test_a_trial_whose_folder_was_removed_is_run_again(suite: Suite) -> None:
+    """A cleaner of temporary folders takes the record of a running trial; the trial is lost, and run once more."""
+    spec = dataclasses.replace(suite.specs()[0], plan=FaultPlan({5: Slow(1.0)}))
+    with Pool(LOADER, ROOT) as pool:
+        pool.start()
+        pool.submit(Task(lambda: spec))
+        ended = list(pool.advance(0.0))
+        [folder] = pool.supervisor.folders().values()
+        shutil.rmtree(folder)
+        while pool.busy:
+            ended += pool.advance()
+        [done] = ended
+    assert (done.task.disturbed, done.history.ended.cut, done.history.complete) == (1, None, True)

@@ -37,6 +37,7 @@ class Program:
         name, _, value = self._mark.partition("=")
         (folder / "flag").unlink(missing_ok=True)
         self.flag = folder / "flag"
+        self.scratch = folder / "scratch"
         self.process = subprocess.Popen(
             [sys.executable, str(ROGUES / "supervising.py"), loader, str(folder), then],
             env={**os.environ, name: value, "ROGUE_FLAG": str(self.flag)},
@@ -143,8 +144,9 @@ def test_an_impatient_second_interrupt_leaves_nothing_either(launch: Launch) -> 
 
 @pytest.mark.parametrize("moment", ["while torch is imported", "while the loader is imported", "while trials hang"])
 def test_nothing_outlives_a_supervisor_that_is_killed(launch: Launch, moment: str) -> None:
-    """kill -9 of the program at any moment: a few seconds later all that it started has ended by itself."""
+    """kill -9 of the program at any moment: a few seconds later all that it started has ended, and its folder is gone."""
     program = reach(moment, launch)
     os.kill(program.process.pid, signal.SIGKILL)
     program.process.wait(SOON_S)
     wait_until(lambda: not program.family(), "all have gone", 5.0 * slowness())
+    assert not program.scratch.exists()

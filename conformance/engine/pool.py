@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import heapq
@@ -15,9 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from ...harness.errors import HarnessError, UserError
 from ...harness.processes.supervisor import Supervisor
-from ...harness.trial.history import History
+from ...harness.trial.event_log import RECORD
+from ...harness.trial.history import Ended, History
 from ...harness.trial.spec import TrialSpec
 from ..judging.doubts import disturbance
 from .artifacts import slug
@@ -98,7 +102,7 @@ class Pool:
         self._alone: list[tuple[float, int, Task]] = []
         self._numbers = itertools.count()
         self._under_way: dict[int, _UnderWay] = {}
-        self._lost: list[Done] = []
+        self._over: collections.deque[tuple[int, Path]] = collections.deque()
         self._folders = 0
         self._restarts = 0
         try:
@@ -183,7 +187,7 @@ class Pool:
     @property
     def busy(self) -> bool:
         """Whether a trial is queued or under way."""
-        return bool(self._queue or self._alone or self._under_way or self._lost)
+        return bool(self._queue or self._alone or self._under_way or self._over)
 
     def advance(self, timeout_s: float = _POLL_S) -> Iterator[Done]:
         """Begin what may be begun, and yield what has ended; waits up to ``timeout_s`` for it.
@@ -191,20 +195,20 @@ class Pool:
         Raises:
             HarnessError: the zygote was killed too often.
         """
-        ended: list[tuple[int, Path]] = []
         try:
             self._begin_more()
             for trial in self.supervisor.finished(timeout_s):
-                ended.append(trial)
+                self._over.append(trial)
                 self._restarts = 0
         except HarnessError:
-            ended += self._start_again()
-        for number, folder in ended:
+            self._over += self._start_again()
+        while self._over:  # kept here, so that an error of the caller's over one of them does not lose the others
+            number, folder = self._over.popleft()
             if number in self._under_way:
                 yield from self._ended(self._under_way.pop(number).task, folder)
 
     def _ended(self, task: Task, folder: Path) -> Iterator[Done]:
-        history = History.load(folder)
+        history = _record(task, folder)
         if disturbance(history) and task.disturbed + 1 < _TRIES:
             task.disturbed += 1
             task.alone = not task.gate  # so that what disturbs it does not take others along
@@ -259,6 +263,16 @@ class Pool:
         """A new path for a trial's folder, which does not exist yet."""
         self._folders += 1
         return self.scratch / f"{self._folders:05d}-{slug(name)[:_READABLE]}"
+
+
+def _record(task: Task, folder: Path) -> History:
+    """The record of a trial; one that cannot be read, since something removed the folder, is that of a lost trial."""
+    assert task.spec is not None
+    try:
+        return History.load(folder)
+    except (UserError, OSError):
+        lost = Ended(cut="lost", ranks=(None,) * task.spec.topology.ranks)
+        return History(task.spec, np.empty(0, RECORD), {}, lost)
 
 
 def _computes(task: Task, age: float) -> bool:

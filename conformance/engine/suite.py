@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from ...harness.contract.job import Contract
-from ...harness.errors import UserError
+from ...harness.errors import HarnessError, UserError, one_line
 from ...harness.processes.group import ranks_can_meet
 from ...harness.processes.supervisor import Supervisor
 from ...harness.trial.history import History
@@ -256,12 +256,15 @@ class Suite:
                 self._fetch(state)
             if (self._advance() or state.result is not None) and on_progress is not None:
                 on_progress()
+            self._must_be_under_way(state)
         assert state.result is not None
         return state.result
 
     def cut(self, spec: TrialSpec, why: str) -> None:
         """End a trial that has no result yet, or do not begin it: its result is inconclusive."""
-        state = self._states[spec.id]
+        self._cut(self._states[spec.id], why)
+
+    def _cut(self, state: TrialState, why: str) -> None:
         if state.result is not None:
             return
         for task in [task for task, of in self._tasks.items() if of is state]:
@@ -272,6 +275,15 @@ class Suite:
         self._tell(state)
         for waiting in self._policy.unseen(state.spec, why):
             self._submit(waiting, waiting.wanted)
+
+    def _must_be_under_way(self, state: TrialState) -> None:
+        """A trial without a result is waited for only while something can bring it.
+
+        Raises:
+            HarnessError: nothing can.
+        """
+        if state.result is None and not state.elsewhere and not self._pool.busy:
+            raise HarnessError(f"{state.spec.id} has no result, and no trial is under way that could bring it")
 
     def give_up(self, why: str) -> None:
         """End all trials; those without a result are inconclusive."""
@@ -298,6 +310,7 @@ class Suite:
             if any(state.result is None for state in self._states.values()):
                 self._advance()
             for name, state in self._states.items():
+                self._must_be_under_way(state)
                 if state.result is not None and name not in told:
                     told.add(name)
                     if on_result is not None:
@@ -353,7 +366,12 @@ class Suite:
         ended = False
         try:
             for done in self._pool.advance():
-                self._judge(self._tasks.pop(done.task), done)
+                state = self._tasks.pop(done.task)
+                try:
+                    self._judge(state, done)
+                except BaseException as error:  # an interrupt, or a fault of ours: nothing else will bring its result
+                    self._cut(state, f"judging it was ended by {one_line(error)}")
+                    raise
                 ended = True
         except OSError as error:
             if error.errno not in _NO_SPACE:

@@ -75,7 +75,10 @@ class Supervisor:
         try:
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "badbatch.harness.processes.zygote", str(theirs.fileno()), str(os.getpid())],
+                    [
+                        *(sys.executable, "-m", "badbatch.harness.processes.zygote"),
+                        *(str(theirs.fileno()), str(os.getpid()), "" if scratch is None else str(scratch)),
+                    ],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=self._log,
@@ -84,8 +87,7 @@ class Supervisor:
                     cwd="/",
                     env=_environment(),
                 )
-            hello = {"loader": loader, "directory": self.directory, "isolation": isolation}
-            self._send({**hello, "scratch": None if scratch is None else str(scratch)})
+            self._send({"loader": loader, "directory": self.directory, "isolation": isolation})
             self._ready = self._wait_until_ready()
         except BaseException:
             self.close()

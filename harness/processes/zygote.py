@@ -49,14 +49,14 @@ _WORTH_HUGE_PAGES = 4
 class Zygote:
     """The loop that serves the supervisor."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, scratch: str) -> None:
         self._control = control
         self._input = b""
         self._wardens: dict[int, tuple[int, Path, Segments]] = {}
         self._ports = Ports()
         self._port_of: dict[int, int] = {}
         self._fork_ranks = True
-        self._scratch: str | None = None
+        self._scratch = scratch
         self._dismissed = False
         self._begun = 0
         self._standing: set[int] = set()
@@ -95,7 +95,6 @@ class Zygote:
 
     def _get_ready(self, hello: dict[str, Any]) -> dict[str, Any]:
         enter_directory(hello["directory"])
-        self._scratch = hello.get("scratch")
         isolation = hello["isolation"]
         why = "" if isolation == "fork" else "asked for"
         if isolation == "auto":
@@ -322,21 +321,26 @@ def _drain(descriptor: int) -> None:
         return
 
 
-def _give_up(signum: int, frame: FrameType | None) -> None:
-    """The supervisor died while the loader was being imported."""
-    end_all(descendants, _STRAYS_WITHIN_S)
-    os._exit(1)
-
-
 def main() -> None:
-    """Serve on the socket whose descriptor is the first argument; the second is the supervisor's pid."""
+    """Serve on a socket: ``DESCRIPTOR PID SCRATCH``, with the supervisor's pid and its folder, or an empty argument for none."""
+    descriptor, supervisor, scratch = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+
+    def give_up(signum: int = 0, frame: FrameType | None = None) -> None:
+        """The supervisor died while the loader was being imported, or before that."""
+        end_all(descendants, _STRAYS_WITHIN_S)
+        if scratch:  # what it wrote is left to us
+            shutil.rmtree(scratch, ignore_errors=True)
+        os._exit(1)
+
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _give_up)
+    signal.signal(signal.SIGTERM, give_up)
     adopt_orphans()
-    die_with_parent(signal.SIGTERM, int(sys.argv[2]))
+    die_with_parent(signal.SIGTERM)
+    if os.getppid() != supervisor:
+        give_up()
     try:
-        Zygote(socket.socket(fileno=int(sys.argv[1]))).serve()
+        Zygote(socket.socket(fileno=descriptor), scratch).serve()
     finally:
         end_all(descendants, _STRAYS_WITHIN_S)
 

@@ -27,8 +27,10 @@ def main() -> None:
     """Start, hang, wait."""
     loader, folder, then = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     here = str(Path(__file__).parent)
+    scratch = folder / "scratch"
+    scratch.mkdir(parents=True)
     say("starting")
-    with Supervisor(loader, here) as supervisor:
+    with Supervisor(loader, here, scratch=scratch) as supervisor:
         plain = TrialSpec(loader, here, "hung", "map", Topology(workers=2), FaultPlan({5: Hang()}), deadline_s=100.0)
         ranks = TrialSpec(loader, here, "hung", "map", Topology(ranks=2), FaultPlan({5: Hang()}), deadline_s=100.0)
         daemons = TrialSpec(
