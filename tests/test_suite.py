@@ -10,7 +10,7 @@ import pytest
 from badbatch.conformance import scenarios
 from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.artifacts import slug
-from badbatch.conformance.engine.calibration import Pace, pace_of
+from badbatch.conformance.engine.calibration import Calibration, calibrate
 from badbatch.conformance.engine.suite import Suite, name_of
 from badbatch.conformance.engine.trial_state import merge, not_clean, stays_away
 from badbatch.conformance.judging.verdict import Mark, judge
@@ -132,17 +132,17 @@ def test_names_of_folders_are_short_and_of_loaders_importable() -> None:
 
 
 def test_the_pace_is_that_of_the_slowest_rank() -> None:
-    """Its longest call of next(), and the time until its first batch; an epoch without a batch has no pace."""
+    """Its longest call of next(), and the time until its first batch; an epoch without a batch has no calibration."""
     history = history_of("0,2 4,6 end r1:ask +1.5s r1:1,3 r1:5,7 r1:end", samples=8, batch=2, ranks=2)
-    pace = pace_of(history)
-    assert 1.5 <= pace.wait <= pace.begin < 1.6
-    assert pace_of(history_of("end", samples=1)).begin == 0
+    calibration = calibrate(history)
+    assert 1.5 <= calibration.wait <= calibration.begin < 1.6
+    assert calibrate(history_of("end", samples=1)).begin == 0
 
 
 @pytest.mark.parametrize(("wait", "timeout"), [(0.0, 1.0), (0.4, 1.0), (0.6, 1.5), (1.1, 2.5), (100.0, 9.5)])
 def test_a_timeout_is_as_long_as_a_start_needs(wait: float, timeout: float) -> None:
     """It is what was asked for, unless a batch takes that long where nothing is wrong; and never too long for the deadline."""
-    assert Pace(0.0, wait).timeout(1.0, most=9.5) == timeout
+    assert Calibration(0.0, wait).timeout(1.0, most=9.5) == timeout
 
 
 @pytest.mark.parametrize(("excuses", "late"), [(0, 0), (1, 0), (9, 3)])

@@ -16,7 +16,7 @@ _STEP_S = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class Pace:
+class Calibration:
     """What was measured of one loader in one topology, in seconds."""
 
     begin: float = 0.0
@@ -30,11 +30,11 @@ class Pace:
         return wanted if needed <= wanted else max(wanted, min(needed, most))
 
 
-def pace_of(history: History) -> Pace:
+def calibrate(history: History) -> Calibration:
     """Measure a trial in which nothing was wrong."""
     events = history.events
     if not len(events):
-        return Pace()
+        return Calibration()
     start = int(events["time"].min())
     begin = wait = 0
     for rank in range(history.spec.topology.ranks):
@@ -45,4 +45,4 @@ def pace_of(history: History) -> Pace:
         asked = np.flatnonzero(calls["kind"][:-1] == Kind.ASK)
         if len(asked):
             wait = max(wait, int((calls["time"][asked + 1] - calls["time"][asked]).max()))
-    return Pace(begin / 1e9, wait / 1e9)
+    return Calibration(begin / 1e9, wait / 1e9)

@@ -9,7 +9,7 @@ import enum
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
 from ..judging.verdict import Verdict
-from .calibration import Pace, pace_of
+from .calibration import Calibration, calibrate
 from .questions import CLEAN
 from .trial_state import TrialState, not_clean
 
@@ -37,7 +37,7 @@ class Policy:
     def __init__(self, confirm: int = CONFIRM) -> None:
         self._confirm = confirm
         self._clean: dict[Cell, str] = {}
-        self._pace: dict[Cell, Pace] = {}
+        self._calibrated: dict[Cell, Calibration] = {}
         self._blocked: dict[Cell, list[TrialState]] = collections.defaultdict(list)
 
     def blocked(self, state: TrialState) -> bool:
@@ -56,7 +56,7 @@ class Policy:
         if spec.scenario != CLEAN or cell in self._clean:
             return []
         self._clean[cell] = not_clean(history)
-        self._pace[cell] = pace_of(history)
+        self._calibrated[cell] = calibrate(history)
         return self._blocked.pop(cell, [])
 
     def unseen(self, spec: TrialSpec, why: str) -> list[TrialState]:
@@ -73,12 +73,12 @@ class Policy:
 
     def begins_s(self, spec: TrialSpec) -> float:
         """How long the loader takes to its first batch in this cell, in seconds; 0 where that is not known yet."""
-        return self._pace.get(_cell(spec), Pace()).begin
+        return self._calibrated.get(_cell(spec), Calibration()).begin
 
-    def paced(self, spec: TrialSpec) -> TrialSpec:
+    def with_timeout(self, spec: TrialSpec) -> TrialSpec:
         """The trial with a timeout that the loader's start does not use up, on this machine and as busy as it is."""
-        pace = self._pace.get(_cell(spec), Pace())
-        timeout = pace.timeout(spec.timeout_s, most=(spec.deadline_s - 1) / 2)
+        calibration = self._calibrated.get(_cell(spec), Calibration())
+        timeout = calibration.timeout(spec.timeout_s, most=(spec.deadline_s - 1) / 2)
         if spec.timeout_s <= 0 or timeout == spec.timeout_s:
             return spec
         return dataclasses.replace(spec, timeout_s=timeout, step_s=spec.step_s * timeout / spec.timeout_s)

@@ -224,7 +224,7 @@ class Suite:
             del self._tasks[task]
             return None
         if not state.started:
-            state.spec = self._policy.paced(state.spec)
+            state.spec = self._policy.with_timeout(state.spec)
         task.begins_s = self._policy.begins_s(state.spec)
         state.started += 1
         return dataclasses.replace(state.spec, repeat=state.started - 1)

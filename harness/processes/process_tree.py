@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import psutil
 
@@ -37,6 +37,18 @@ def die_with_parent(signum: int, parent: int | None = None) -> None:
 def adopt_orphans() -> None:
     """Become the parent of every descendant that loses its own (Linux only)."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def ended_children() -> Iterator[tuple[int, int]]:
+    """Collect the children of this process that have ended, with their wait statuses; does not wait for any."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        yield pid, status
 
 
 def end_all(find: Callable[[], list[int]], within_s: float) -> bool:

@@ -22,7 +22,7 @@ import psutil
 
 from ..trial.spec import TrialSpec
 from .cleanup import Segments, clear_away
-from .process_tree import adopt_orphans, alive, descendants, described, end_all, usage
+from .process_tree import adopt_orphans, alive, descendants, described, end_all, ended_children, usage
 from .rank import STACK_SIGNAL
 from .rereads import Rereads
 
@@ -134,13 +134,7 @@ class TrialSupervisor:
 
     def _reap(self) -> None:
         """Collect every child that has ended by itself, our own ranks and adopted orphans alike."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
+        for pid, status in ended_children():
             if pid in self._ranks:
                 self._endings[pid] = os.waitstatus_to_exitcode(status)
 

@@ -32,7 +32,7 @@ from .cleanup import Segments, clear_away, standing_segments
 from .group import let_loaders_make_groups
 from .memory import settle, use_huge_pages
 from .ports import Ports
-from .process_tree import adopt_orphans, descendants, die_with_parent, end_all
+from .process_tree import adopt_orphans, descendants, die_with_parent, end_all, ended_children
 from .rank import become, enter_directory, redirect
 from .rehearsal import rehearse
 from .trial_supervisor import TrialSupervisor, fresh_rank
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..sources.base import Source
 
 # Together less than the two seconds after which a user who pressed Ctrl-C may expect that nothing is left.
-_WARDENS_WITHIN_S = 1.0
+_SUPERVISORS_WITHIN_S = 1.0
 _STRAYS_WITHIN_S = 0.5
 _WORTH_HUGE_PAGES = 4
 
@@ -52,7 +52,7 @@ class Zygote:
     def __init__(self, control: socket.socket, scratch: str) -> None:
         self._control = control
         self._input = b""
-        self._wardens: dict[int, tuple[int, Path, Segments]] = {}
+        self._supervisors: dict[int, tuple[int, Path, Segments]] = {}
         self._ports = Ports()
         self._port_of: dict[int, int] = {}
         self._fork_ranks = True
@@ -148,13 +148,13 @@ class Zygote:
             self._get_ready_for_ranks(folder)
             standing = standing_segments()
             port = self._ports.take()
-            pid = self._fork_warden(folder, standing, port)
-            self._wardens[pid] = message["run"], folder, standing
+            pid = self._fork_supervisor(folder, standing, port)
+            self._supervisors[pid] = message["run"], folder, standing
             self._port_of[pid] = port
             return
         for word, signum in (("stop", signal.SIGTERM), ("kill", signal.SIGKILL)):
             if word in message:
-                for pid, (number, _, _) in self._wardens.items():
+                for pid, (number, _, _) in self._supervisors.items():
                     if number == message[word]:
                         os.kill(pid, signum)
 
@@ -168,7 +168,7 @@ class Zygote:
                 rehearse()
                 settle()
 
-    def _fork_warden(self, folder: Path, standing: Segments, port: int) -> int:
+    def _fork_supervisor(self, folder: Path, standing: Segments, port: int) -> int:
         zygote = os.getpid()
         pid = os.fork()
         if pid:
@@ -209,16 +209,10 @@ class Zygote:
         become(spec, rank, folder)
 
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if pid not in self._wardens:
+        for pid, status in ended_children():
+            if pid not in self._supervisors:
                 continue
-            number, folder, standing = self._wardens.pop(pid)
+            number, folder, standing = self._supervisors.pop(pid)
             self._ports.give_back(self._port_of.pop(pid))
             if status != 0:  # the trial supervisor itself was killed: what it watched has come to us
                 end_all(self._strays, _STRAYS_WITHIN_S)
@@ -227,16 +221,16 @@ class Zygote:
 
     def _strays(self) -> list[int]:
         """What is below us, but neither a trial supervisor nor below one, nor was there before the first of them."""
-        kept = self._standing | set(self._wardens)
-        for pid in self._wardens:
+        kept = self._standing | set(self._supervisors)
+        for pid in self._supervisors:
             kept.update(descendants(pid))
         return [pid for pid in descendants() if pid not in kept]
 
     def _end(self) -> None:
-        deadline = time.monotonic() + _WARDENS_WITHIN_S
-        for pid in self._wardens:
+        deadline = time.monotonic() + _SUPERVISORS_WITHIN_S
+        for pid in self._supervisors:
             os.kill(pid, signal.SIGTERM)
-        while self._wardens and time.monotonic() < deadline:
+        while self._supervisors and time.monotonic() < deadline:
             self._reap()
             time.sleep(0.01)
         end_all(descendants, _STRAYS_WITHIN_S)
