@@ -12,6 +12,8 @@ from .errors import UserError, one_line
 
 CHECKS = "badbatch.checks"
 """Modules that register checks when they are imported."""
+DIAGNOSES = "badbatch.diagnoses"
+"""Modules that register diagnoses when they are imported."""
 FAULTS = "badbatch.faults"
 """Modules that register faults when they are imported."""
 SCENARIOS = "badbatch.scenarios"

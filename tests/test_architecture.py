@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from badbatch.conformance.checks import registry as checks
-from badbatch.conformance.diagnoses.diagnosis import DIAGNOSES
+from badbatch.conformance import diagnoses
 from badbatch.conformance.scenarios import disk as disk_scenarios
 from badbatch.conformance.scenarios import memory
 from badbatch.conformance.scenarios.base import Scenario
@@ -20,8 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted([*ROOT.glob("harness/**/*.py"), *ROOT.glob("conformance/**/*.py")])
 OUTSIDE = ("harness/instrumentation/sitecustomize.py",)  # run by any interpreter that a loader starts, as no part of the package
 NOWHERE_ELSE = {"utils", "util", "common", "helpers", "helper", "misc", "tools"}
-JUDGES = ("conformance/checks/", "conformance/diagnoses/", "conformance/judging/expectation.py", "conformance/judging/ledger.py",
-          "conformance/diagnoses/diagnosis.py")
+JUDGES = ("conformance/checks/", "conformance/diagnoses/", "conformance/judging/expectation.py", "conformance/judging/ledger.py")
 IMPURE = {"os", "time", "random", "subprocess", "multiprocessing", "threading", "socket", "signal", "shutil", "tempfile", "datetime",
           "torch", "psutil"}
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -100,7 +99,7 @@ def test_scenarios_have_names_of_their_own() -> None:
         assert len({scenario.name for scenario in table}) == len(table)
 
 
-@pytest.mark.parametrize("entry", DIAGNOSES, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", diagnoses.registry().values(), ids=lambda entry: entry.id)
 def test_every_diagnosis_says_the_cause_and_the_mend(entry: object) -> None:
     """A diagnosis has a readable id, one sentence on the cause and one on the fix."""
     assert KEBAB.fullmatch(entry.id)  # type: ignore[attr-defined]

@@ -6,9 +6,10 @@ import dataclasses
 from typing import Any
 
 import pytest
+from badbatch.conformance import diagnoses
 from badbatch.conformance.checks import registry as checks
-from badbatch.conformance.diagnoses import diagnosis
-from badbatch.conformance.diagnoses.diagnosis import DIAGNOSES, Diagnosis
+from badbatch.conformance.diagnoses.base import Entry, diagnosis, in_order
+from badbatch.conformance.diagnoses.diagnosis import Diagnosis, diagnose
 from badbatch.conformance.judging.accounting import account
 from badbatch.conformance.judging.expectation import expect
 from badbatch.harness.corpus.base import DiskFault
@@ -27,6 +28,7 @@ from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
+from fitting import undeclared
 from history_dsl import RAISES, SKIPS, STOPS, SUBSTITUTES, broken, diagnosed, history_of
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")
@@ -253,6 +255,9 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("length-in-samples", "honest-length", "len4 0-3 4-7 8-11 end", {}),
     # The rank that fell short had no damage.
     ("damage-shrinks-one-rank", "ranks-in-step", "fault0 skip0 2 4,6 end r1:1,3 r1:end", {**_TWO_RANKS, "contract": _SKIPS}),
+    # The rank lost good samples too.
+    ("damage-shrinks-one-rank", "ranks-in-step",
+     "0,2 4,6 end r1:1,3 r1:fault5 r1:skip5 r1:end", {**_TWO_RANKS, "contract": _SKIPS}),
     # The ranks divide the samples.
     ("remainder-not-evened-out", "ranks-in-step", "0,2 4,6 end r1:1,3 r1:end", _TWO_RANKS),
     # The later epoch brings something.
@@ -287,14 +292,14 @@ def test_a_pattern_is_named(name: str, check: str, story: str, trial: dict[str, 
 @pytest.mark.parametrize(("name", "check", "story", "trial"), _named(NEAR_MISSES))
 def test_a_near_miss_is_not_taken_for_the_pattern(name: str, check: str, story: str, trial: dict[str, Any]) -> None:
     """A history that only looks like a diagnosis does not get it."""
-    assert check in diagnosis.find(name).explains
+    assert check in diagnoses.find(name).explains
     assert diagnosed(check, history_of(story, **trial)) != name
 
 
 @pytest.mark.parametrize("stories", [STORIES, NEAR_MISSES], ids=["fits", "near miss"])
 def test_every_diagnosis_has_a_story_of_either_kind(stories: list[tuple[str, str, str, dict[str, Any]]]) -> None:
     """No diagnosis is without a story that it fits and one that it does not."""
-    assert {name for name, _, _, _ in stories} == {entry.id for entry in DIAGNOSES}
+    assert {name for name, _, _, _ in stories} == set(diagnoses.registry())
 
 
 @pytest.mark.parametrize(
@@ -320,7 +325,7 @@ def test_the_text_says_the_cause_with_numbers_and_the_mend() -> None:
         "w0:read0-3 0-3 w1:read4 w1:fault5 raise w0:read8-11 8-11 end", samples=24, workers=2, plan={5: Raise()}
     )
     expected = expect(history.spec)
-    found = diagnosis.diagnose("no-lost-batches", history, account(history, expected), expected)
+    found = diagnose("no-lost-batches", history, account(history, expected), expected)
     assert found == Diagnosis(
         "worker-left-at-first-error",
         "worker 1 left its loop at its first error, in sample 5: 12 good samples were never read after it. "
@@ -329,10 +334,10 @@ def test_the_text_says_the_cause_with_numbers_and_the_mend() -> None:
 
 
 def test_ids_are_unique_and_explain_checks_that_exist() -> None:
-    """No two diagnoses share an id, and each explains checks of the registry."""
-    ids = [entry.id for entry in DIAGNOSES]
-    assert len(set(ids)) == len(ids)
-    for entry in DIAGNOSES:
+    """Each diagnosis explains checks of the registry, and two of one id are refused."""
+    with pytest.raises(ValueError, match="two diagnoses are called 'false-end'"):
+        diagnosis("false-end", cause="A cause.", fix="A fix.", explains=("no-duplicates",))(lambda case: None)
+    for entry in diagnoses.registry().values():
         assert entry.explains
         assert entry.explains <= set(checks()), entry.id
 
@@ -340,4 +345,37 @@ def test_ids_are_unique_and_explain_checks_that_exist() -> None:
 def test_an_unknown_diagnosis_is_answered_with_the_nearest() -> None:
     """Asking for a diagnosis that does not exist names the nearest."""
     with pytest.raises(UserError, match="unknown diagnosis 'position-stick'; did you mean 'position-stuck'"):
-        diagnosis.find("position-stick")
+        diagnoses.find("position-stick")
+
+
+def _entries(**before: tuple[str, ...]) -> dict[str, Entry]:
+    return {name: Entry(name, "", "", frozenset(), others, lambda case: None) for name, others in before.items()}
+
+
+def test_each_is_tried_before_those_that_it_names() -> None:
+    """Diagnoses come before those that they name, and otherwise in the order in which they are registered."""
+    assert [entry.id for entry in in_order(_entries(a=(), b=(), c=("a",), d=(), e=("d", "c")))] == ["b", "e", "c", "a", "d"]
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ({"stuck": ("retryes",), "retries": ()},
+         "the diagnosis 'stuck' is declared to be before 'retryes', which is unknown; did you mean 'retries'?"),
+        ({"a": ("b",), "b": ("c",), "c": ("a",)},
+         "diagnoses are declared to be before each other: 'a' before 'b' before 'c' before 'a'; remove one of these names from a "
+         "`before`"),
+        ({"a": ("a",)}, "diagnoses are declared to be before each other: 'a' before 'a'; remove one of these names from a `before`"),
+    ],
+)
+def test_an_order_that_cannot_be_is_one_line(before: dict[str, tuple[str, ...]], said: str) -> None:
+    """An unknown name and a circle are errors that name the diagnoses."""
+    with pytest.raises(UserError) as caught:
+        in_order(_entries(**before))
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(("name", "check", "story", "trial"), _named([*STORIES, *NEAR_MISSES]))
+def test_which_of_several_is_named_is_declared(name: str, check: str, story: str, trial: dict[str, Any]) -> None:
+    """Where several diagnoses fit, the one that is named says that it comes before each of the others."""
+    assert undeclared(check, history_of(story, **trial)) == []

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from badbatch.conformance.diagnoses.base import Case
-from badbatch.conformance.diagnoses.diagnosis import DIAGNOSES
+from badbatch.conformance import diagnoses
+from badbatch.conformance.diagnoses.case import Case
 from badbatch.conformance.judging.accounting import account
 from badbatch.conformance.judging.expectation import expect
 from badbatch.conformance.judging.ledger import Fate, Ledger, Stop
@@ -160,7 +160,7 @@ def test_no_check_and_no_diagnosis_fails_on_any_history(history: History) -> Non
         assert verdict.mark is not Mark.KNOWN
     expected = expect(history.spec)
     ledger: Ledger = account(history, expected)
-    for entry in DIAGNOSES:
+    for entry in diagnoses.registry().values():
         for check in entry.explains:
             text = entry.rule(Case(check, history, ledger, expected))
             assert text is None or text.strip()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import trials
-from badbatch.conformance import checks
-from badbatch.conformance.diagnoses import diagnosis
+from badbatch.conformance import checks, diagnoses
 from badbatch.harness.trial.spec import Topology, TrialSpec
+from fitting import undeclared
 
 from fixtures.loaders import catalogue
 from fixtures.loaders.catalogue import LIARS, Liar
@@ -70,7 +70,7 @@ def test_every_fixture_is_in_the_catalogue() -> None:
 
 def test_liars_name_diagnoses_that_exist() -> None:
     """The catalogue expects no diagnosis that nobody can make."""
-    assert {liar.diagnosis for liar in LIARS if liar.diagnosis} <= set(diagnosis.registry())
+    assert {liar.diagnosis for liar in LIARS if liar.diagnosis} <= set(diagnoses.registry())
 
 
 @pytest.mark.parametrize("liar", LIARS, ids=_named)
@@ -80,6 +80,7 @@ def test_liar_is_blamed_for_its_lie(liar: Liar, judged: dict[TrialSpec, trials.J
     assert sorted(trial.blamed) == [liar.check], "\n".join(trial.unexplained)
     found = trial.blamed[liar.check].diagnosis
     assert (found and found.id) == liar.diagnosis, found
+    assert undeclared(liar.check, trial.history) == []
     assert [line for line in trial.unexplained if f" {liar.check}: fail" not in line] == []
 
 

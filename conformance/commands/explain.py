@@ -16,10 +16,9 @@ from ...harness.errors import UserError
 from ...harness.nearest import hint, listed
 from ...harness.plan import FaultPlan
 from ...harness.trial.spec import Topology, TrialSpec
-from .. import checks
+from .. import checks, diagnoses
 from ..checks.base import spans
 from ..diagnoses.base import Entry
-from ..diagnoses.diagnosis import DIAGNOSES
 from ..scenarios import ON_DISK, PLAIN, names
 from ..scenarios.base import Scenario
 from ..scenarios.disk import FILES, Damage, DiskScenario
@@ -228,7 +227,7 @@ _ARTICLES: dict[str, dict[str, Callable[[], Article]]] = {
     "faults": {kind: partial(_fault, kind, cls) for kind, cls in faults.registry().items()},
     "sources": {term.name: partial(_term, "source", term) for term in glossary.SOURCES},
     "words": {term.name: partial(_term, "word", term) for term in glossary.WORDS},
-    "diagnoses": {entry.id: partial(_diagnosis, entry) for entry in DIAGNOSES},
+    "diagnoses": {name: partial(_diagnosis, entry) for name, entry in diagnoses.registry().items()},
 }
 KINDS = ("checks", "scenarios", "faults", "diagnoses", "sources", "words")
 """What can be listed."""

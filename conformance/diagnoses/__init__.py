@@ -1,1 +1,19 @@
-"""One file a family of diagnoses. They are put in order in :mod:`..diagnosis`."""
+"""One file a family of diagnoses. Importing this package registers all of them, and puts them in order.
+
+Other packages add theirs by entry points of the group ``badbatch.diagnoses``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from ...harness.plugins import DIAGNOSES, load
+from .base import Entry, find, registry
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+load(DIAGNOSES)
+registry()  # an order that cannot be is reported now, and not in the middle of a run
+
+__all__ = ["Entry", "find", "registry"]

@@ -10,7 +10,8 @@ from ...harness.faults import Effect
 from ...harness.trial.event_log import Kind, Remains
 from ..checks.base import count
 from ..judging.ledger import Stop
-from .base import READS_WRONGLY, Case, diagnosis
+from .base import diagnosis
+from .case import READS_WRONGLY, Case
 
 _AGAIN = 3  # the same error so often in a row is no coincidence
 _RETRIES = 10  # reads of one sample: nobody means to retry so often without a pause
@@ -38,6 +39,7 @@ def _repeated(case: Case, rank: int) -> tuple[int, str]:
     cause="The position does not move past an error, so that each call fails at the same sample again.",
     fix="Move the position on before the sample is read, or in a finally.",
     explains=_ENDINGS,
+    before=("retry-without-end", "worker-left-at-first-error"),
 )
 def position_stuck(case: Case) -> str | None:
     for fault in case.struck(*READS_WRONGLY):
@@ -55,6 +57,7 @@ def position_stuck(case: Case) -> str | None:
     cause="After a timeout the loader waits for the same worker again, in every call, while it hangs.",
     fix="After a timeout end the worker that hangs, drop its batches or give them to another worker, then go on or stop for good.",
     explains=_ENDINGS,
+    before=("close-waits-for-hung-worker", "batch-lost-worker-alive"),
 )
 def timeout_without_end(case: Case) -> str | None:
     for fault in case.struck(Effect.STALL, Effect.SLOW):
@@ -70,6 +73,7 @@ def timeout_without_end(case: Case) -> str | None:
     cause="The loader retries inside, without a limit: the consumer waits while the same samples are read again and again.",
     fix="Limit the retries (job.max_consecutive_skips says how many skips in a row), then raise.",
     explains=(*_ENDINGS, "honest-length"),
+    before=("error-swallowed-by-thread",),
 )
 def retry_without_end(case: Case) -> str | None:
     if not len(case.reads):
@@ -94,6 +98,7 @@ def _first_error_after(case: Case, rank: int, moment: int) -> float | None:
     cause="The timeout is read in a unit other than seconds.",
     fix="job.timeout is in seconds: convert it where a queue or a poll wants milliseconds.",
     explains=("correct-timeout", "finite-epoch", "contract-kept"),
+    before=("timeout-without-end", "batch-lost-worker-alive"),
 )
 def timeout_wrong_units(case: Case) -> str | None:
     timeout = case.spec.timeout_s
@@ -120,6 +125,7 @@ _RECEIVES = re.compile(r"\(most recent call first\):\n.*multiprocessing/connecti
     cause="The timeout covers the wait for a message but not its reception, and the sender stopped in the middle of a message.",
     fix="Send batches from a process that does not read samples, or receive them in a thread of their own.",
     explains=("correct-timeout", "finite-epoch"),
+    before=("timeout-not-passed-on",),
 )
 def timeout_ends_at_first_byte(case: Case) -> str | None:
     if not _RECEIVES.search(case.history.stacks):
@@ -138,6 +144,7 @@ def timeout_ends_at_first_byte(case: Case) -> str | None:
     cause="The timeout is not passed on to the call that waits.",
     fix="Pass job.timeout to the call that waits for the worker, and raise when it is over.",
     explains=("correct-timeout", "finite-epoch"),
+    before=("batch-lost-worker-alive",),
 )
 def timeout_not_passed_on(case: Case) -> str | None:
     timeout = case.spec.timeout_s
@@ -164,6 +171,7 @@ _LONG_TO_CLOSE_S = 2.0  # far above what ending healthy workers takes
     cause="Closing waits for workers that cannot end, because they hang in a read.",
     fix="Ask the workers to end, wait for all of them together for a short time, then kill those that are left.",
     explains=("correct-timeout", "no-leftovers"),
+    before=("closing-waits-in-vain",),
 )
 def close_waits_for_hung_worker(case: Case) -> str | None:
     for fault in case.struck(Effect.STALL):
@@ -199,6 +207,7 @@ def exhausted_after_one_epoch(case: Case) -> str | None:
     cause="A later epoch begins with batches that were read ahead for the epoch before, which was stopped early, and then starts again.",
     fix="When a new epoch begins, throw away what the workers had read ahead, or tag each batch with its epoch.",
     explains=("fresh-epoch",),
+    before=("drawn-with-replacement", "goes-on-where-it-was-left", "batch-lost-worker-alive"),
 )
 def stale_batches_delivered(case: Case) -> str | None:
     later = case.epoch
@@ -248,6 +257,7 @@ def _remaining(case: Case) -> list[str]:
     cause="The helpers of an epoch that a break ended early keep running.",
     fix="End them when the iterator is dropped (in a finally of the generator, or by weakref.finalize) and in close().",
     explains=("no-leftovers",),
+    before=("helpers-not-ended",),
 )
 def workers_kept_after_break(case: Case) -> str | None:
     left = case.history.of(Kind.BROKE)
@@ -265,6 +275,7 @@ def workers_kept_after_break(case: Case) -> str | None:
     fix="Ask them to end before waiting, by an event or a signal, and not by a queue that the garbage collector may have removed "
     "already.",
     explains=("no-leftovers",),
+    before=("workers-kept-after-break",),
 )
 def closing_waits_in_vain(case: Case) -> str | None:
     ended = case.history.ended

@@ -11,7 +11,8 @@ from ...harness.trial.event_log import Kind
 from ...harness.trial.history import Events
 from ..checks.base import count, spans
 from ..judging.ledger import Stop
-from .base import READS_WRONGLY, Case, Mask, diagnosis
+from .base import diagnosis
+from .case import READS_WRONGLY, Case, Mask
 
 _FEEDER = re.compile(r"multiprocessing.queues\.py\", line \d+, in _feed")
 _THREAD_DIED = "Exception in thread "  # the first words of threading.excepthook
@@ -38,6 +39,7 @@ def _number(which: Mask) -> int:
     cause="The batches that were given to a worker are lost when it dies: no other worker takes them over.",
     fix="Remember which batches each worker was given, and give those of a dead one to another.",
     explains=_LOSSES,
+    before=("batch-lost-worker-alive",),
 )
 def dead_worker_takes_its_queue(case: Case) -> str | None:
     for death in case.struck(Effect.CRASH):
@@ -62,6 +64,7 @@ def dead_worker_takes_its_queue(case: Case) -> str | None:
     fix="Only note the death in the signal handler and raise between two batches, give each worker a queue of its own, and "
     "ask again for what was lost.",
     explains=("finite-epoch", "crash-surfaces", "correct-timeout"),
+    before=("waits-for-dead-worker",),
 )
 def batch_lost_with_the_news(case: Case) -> str | None:
     for death in case.struck(Effect.CRASH):
@@ -84,6 +87,7 @@ def batch_lost_with_the_news(case: Case) -> str | None:
     cause="The consumer waits for a batch that a dead worker was to send.",
     fix="Wait for the workers' sentinels together with the queue, and raise, or give the batch to another worker.",
     explains=("finite-epoch", "crash-surfaces", "correct-timeout"),
+    before=("batch-lost-worker-alive",),
 )
 def waits_for_dead_worker(case: Case) -> str | None:
     for death in case.struck(Effect.CRASH):
@@ -100,6 +104,7 @@ def waits_for_dead_worker(case: Case) -> str | None:
     cause="A worker that died is treated as one that has finished its share.",
     fix="Let each worker report that it is done, and raise where one ends without that report, with any exit code.",
     explains=_LOSSES,
+    before=("dead-worker-takes-its-queue",),
 )
 def death_taken_for_end(case: Case) -> str | None:
     for death in case.struck(Effect.CRASH):
@@ -117,6 +122,7 @@ def death_taken_for_end(case: Case) -> str | None:
     cause="A batch that cannot be pickled is lost in the thread that feeds the queue, where nobody sees the error.",
     fix="Pickle the batch in the worker's own loop, inside its try, and send bytes; the error is then passed on like any other.",
     explains=_LOSSES,
+    before=("error-swallowed-by-thread",),
 )
 def batch_unpicklable(case: Case) -> str | None:
     struck = case.struck(Effect.UNPICKLABLE)
@@ -151,6 +157,7 @@ def _reads_ahead(case: Case, rank: int) -> bool:
     cause="A helper thread that reads ahead died of the error, and the consumer was not informed.",
     fix="Catch the error in the thread, put it in the queue, and raise it in next().",
     explains=_LOSSES,
+    before=("false-end",),
 )
 def error_swallowed_by_thread(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)
@@ -174,6 +181,7 @@ def error_swallowed_by_thread(case: Case) -> str | None:
     cause="A worker leaves its loop at its first error, and the rest of its share is lost.",
     fix="Catch the error inside the loop, pass it on as that batch's result, and go on with the next batch.",
     explains=_LOSSES,
+    before=("false-end",),
 )
 def worker_left_at_first_error(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)
@@ -202,6 +210,7 @@ def worker_left_at_first_error(case: Case) -> str | None:
     cause="The fault looks like the end: a generator that raised is finished, or a read raised StopIteration.",
     fix="Read outside of generators that must go on, and turn a StopIteration of the data set into an error.",
     explains=_LOSSES,
+    before=("batch-lost-worker-alive",),
 )
 def false_end(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)

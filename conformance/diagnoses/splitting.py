@@ -7,7 +7,8 @@ import numpy as np
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import Events
 from ..checks.base import count, spans
-from .base import Case, Ids, diagnosis
+from .base import diagnosis
+from .case import Case, Ids
 
 _MOST = 0.5  # of the samples: what is shared by accident (a retry, padding) is far less, what is not split is all
 
@@ -33,6 +34,7 @@ def _in_order(events: Events) -> bool:
     cause="Each rank, or each worker, draws its own permutation and takes its share of it.",
     fix="Draw one permutation from the job's seed and epoch, the same everywhere, and split that.",
     explains=("no-duplicates", "no-lost-batches", "fresh-epoch"),
+    before=("rank-and-worker-composed-wrongly",),
 )
 def shuffled_differently(case: Case) -> str | None:
     twice = np.flatnonzero(case.epoch.arrivals > 1)
@@ -51,6 +53,7 @@ def shuffled_differently(case: Case) -> str | None:
     cause="Each worker reads the whole share of its rank, instead of its part of it.",
     fix="Split what is iterated by the worker's number, as torch.utils.data.get_worker_info() gives it.",
     explains=("no-duplicates", "fresh-epoch", "finite-epoch", "honest-length"),
+    before=("not-split-by-rank",),
 )
 def not_split_by_worker(case: Case) -> str | None:
     for rank in range(case.ranks):
@@ -72,6 +75,7 @@ def not_split_by_worker(case: Case) -> str | None:
     cause="Each rank reads the whole source, instead of its part of it.",
     fix="Split what is iterated by job.rank and job.world_size before the workers split it.",
     explains=("no-duplicates", "fresh-epoch", "finite-epoch", "honest-length"),
+    before=("rank-and-worker-composed-wrongly",),
 )
 def not_split_by_rank(case: Case) -> str | None:
     if case.ranks < 2 or not len(case.arrived):
@@ -87,6 +91,7 @@ def not_split_by_rank(case: Case) -> str | None:
     cause="The shares of (rank, worker) pairs overlap and leave a gap: the two numbers are not composed into one.",
     fix="Give each pair the share number rank * workers + worker of world_size * workers shares.",
     explains=("no-duplicates", "no-lost-batches", "fresh-epoch", "ranks-in-step"),
+    before=("drawn-with-replacement",),
 )
 def rank_and_worker_composed_wrongly(case: Case) -> str | None:
     if case.ranks < 2 or case.workers < 2 or len(case.faults) or not len(case.reads):
@@ -147,6 +152,7 @@ def _tails(case: Case, samples: Ids) -> dict[int, Ids]:
     cause="drop_last is applied to each worker's samples, so that each drops a partial batch of its own.",
     fix="Collect the samples of all workers before they are batched, or split the batches and not the samples.",
     explains=("no-lost-batches", "honest-length", "fresh-epoch"),
+    before=("batched-per-worker",),
 )
 def drop_last_per_worker(case: Case) -> str | None:
     missing = np.flatnonzero(case.epoch.arrivals == 0)
@@ -202,6 +208,7 @@ def batched_per_worker(case: Case) -> str | None:
     cause="len() counts the batches of all ranks, but each rank delivers only its own.",
     fix="Let len() count the batches of this rank's share.",
     explains=("honest-length",),
+    before=("length-in-samples",),
 )
 def length_of_the_whole_set(case: Case) -> str | None:
     said = case.history.of(Kind.LENGTH)
@@ -240,6 +247,8 @@ def damage_shrinks_one_rank(case: Case) -> str | None:
     least = np.flatnonzero(batches == batches.min())
     struck = np.unique(case.faults["rank"])
     if case.ranks < 2 or batches.min() == batches.max() or any(case.epoch.errors) or not np.isin(least, struck).all():
+        return None
+    if case.lost.any():  # the rank lacks more than its damaged samples
         return None
     rank = int(least[0])
     bad = np.unique(case.faults[case.faults["rank"] == rank]["sample"])

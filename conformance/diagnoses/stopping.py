@@ -7,7 +7,8 @@ import numpy as np
 from ..checks.base import count, spans
 from ..judging.ledger import Fate, Stop
 from ..judging.stops import before_the_damage
-from .base import Case, diagnosis
+from .base import diagnosis
+from .case import Case
 
 
 @diagnosis(
@@ -15,6 +16,7 @@ from .base import Case, diagnosis
     cause="The loader stops at an error and throws away the batches that it had read before it.",
     fix="Deliver what was read before the error first, and raise when the damaged batch is asked for.",
     explains=("no-lost-batches",),
+    before=("worker-left-at-first-error",),
 )
 def stop_takes_what_was_before(case: Case) -> str | None:
     if case.expected.goes_on:
@@ -35,6 +37,7 @@ def stop_takes_what_was_before(case: Case) -> str | None:
     cause="An error in the share of one rank ends the epoch of another rank, without an error there.",
     fix="Raise only on the rank whose sample is damaged, and let the others go on with their shares.",
     explains=("no-lost-batches",),
+    before=("worker-left-at-first-error",),
 )
 def stop_ends_other_ranks(case: Case) -> str | None:
     if case.expected.goes_on or case.ranks < 2:

@@ -15,7 +15,8 @@ from ...harness.trial.event_log import Content
 from ..checks.base import count, spans
 from ..checks.disk import losses
 from ..judging.ledger import Fate
-from .base import Case, diagnosis
+from .base import diagnosis
+from .case import Case
 
 _UNREADABLE_TAIL = ("cut", "zeros", "bits", "structure")
 """Families of damage after which a part of a picture can still be decoded."""
@@ -67,6 +68,7 @@ def sixteen_bits_cut_off(case: Case) -> str | None:
     cause="The loader does not list files with some endings.",
     fix="List these endings too, in upper case as well, or declare what the loader takes with @loader(formats=(…)).",
     explains=("oddities-kept", "no-lost-batches", "no-duplicates"),
+    before=("false-end",),
 )
 def unlisted_endings(case: Case) -> str | None:
     epoch, ending_of = case.epoch, case.expected.truth.endings
@@ -104,6 +106,7 @@ def _is_of_rows(fault: Fault) -> bool:
     cause="The reader gives up a file at its first damaged sample, and goes on with the next file.",
     fix="Put the handler around one sample's decoding, not around the file's reading; or declare blast_radius=\"file\".",
     explains=("loss-factor", "no-lost-batches"),
+    before=("worker-left-at-first-error", "error-swallowed-by-thread"),
 )
 def file_left_at_first_error(case: Case) -> str | None:
     return _given_up(case, "rest of the file", "behind its first damaged sample")
@@ -114,6 +117,7 @@ def file_left_at_first_error(case: Case) -> str | None:
     cause="The reader drops a whole row group (or record batch) for one damaged row.",
     fix="Check rows, not row groups, and keep the good ones; or declare blast_radius=\"file\".",
     explains=("loss-factor", "no-lost-batches"),
+    before=("worker-left-at-first-error", "error-swallowed-by-thread"),
 )
 def row_group_given_up(case: Case) -> str | None:
     return _given_up(case, "row group", "in the row group of a damaged row")

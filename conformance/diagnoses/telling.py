@@ -10,7 +10,8 @@ from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind
 from ..checks.base import count, spans
 from ..judging.ledger import Fate
-from .base import Case, Ids, diagnosis
+from .base import diagnosis
+from .case import Case, Ids
 
 
 def _gone(case: Case) -> Ids:
@@ -28,6 +29,7 @@ def _gone(case: Case) -> Ids:
     cause="A good sample arrives again in the place of a damaged one, and nothing says so.",
     fix="Report each substitution by job.on_skip or loader.skipped, and declare it with on_damage=\"substitute\".",
     explains=("exact-skip-count", "no-duplicates", "contract-kept", "no-lost-batches", "fresh-epoch"),
+    before=("oddity-taken-for-missing",),
 )
 def substituted_silently(case: Case) -> str | None:
     epoch = case.epoch
@@ -47,6 +49,7 @@ def substituted_silently(case: Case) -> str | None:
     cause="The skips are counted in a worker's copy of the loader or the data set, and read in the consumer's process.",
     fix="Call job.on_skip, which works in any process, or send the count along with each batch.",
     explains=("exact-skip-count",),
+    before=("skips-not-counted",),
 )
 def skip_counter_in_worker(case: Case) -> str | None:
     gone = _gone(case)
@@ -86,6 +89,7 @@ def skips_not_counted(case: Case) -> str | None:
     cause="A legal but odd value is treated as missing.",
     fix="Compare with None, and not by truth value, length or NaN.",
     explains=("oddities-kept", "exact-skip-count"),
+    before=("skips-not-counted",),
 )
 def oddity_taken_for_missing(case: Case) -> str | None:
     fates = (Fate.LOST, Fate.SKIPPED, Fate.MARKED)

@@ -1,0 +1,196 @@
+"""A failing trial as the rules of diagnoses see it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from ...harness.faults import Effect
+from ...harness.sources.truth import Owed
+from ...harness.trial.event_log import Kind, Where
+from ...harness.trial.history import Events, History
+from ..judging.accounting import readings
+from ..judging.expectation import Expectation
+from ..judging.ledger import Epoch, Fate, Ledger, Stop
+
+Ids = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+READS_WRONGLY = (Effect.ERROR, Effect.VALUE, Effect.TRANSIENT)
+"""Effects after which the process that read lives and goes on."""
+
+_LOOKED_AT = 500  # faults: a pattern shows in the first of them, and rules that look at each stay quick
+_OF_WHOLE_EPOCHS = ("full-batches", "honest-length", "ranks-in-step")
+_MISSING = (Fate.LOST, Fate.UNDELIVERED, Fate.IN_DOUBT, Fate.DROPPED)
+
+
+class Case:
+    """A failing trial, as the rules see it: what was read by whom, what arrived, what was raised.
+
+    One epoch is looked at: the first; for ``fresh-epoch`` the first later one that is not whole; where the first was left by
+    a break and later ones are judged, the one after it.
+    """
+
+    def __init__(self, check: str, history: History, ledger: Ledger, expected: Expectation) -> None:
+        self.check = check
+        self.history = history
+        self.ledger = ledger
+        self.expected = expected
+        self.spec = history.spec
+
+    @functools.cached_property
+    def epoch(self) -> Epoch:
+        """The account of the epoch in question."""
+        first, *later = self.ledger.epochs
+        if self.check == "fresh-epoch":
+            return next((epoch for epoch in later if np.any(epoch.arrivals != 1)), first)
+        return later[0] if later and self.check in _OF_WHOLE_EPOCHS and Stop.BROKE in first.stops else first
+
+    @functools.cached_property
+    def arrived(self) -> Events:
+        """The arrivals of samples that the source holds."""
+        found = self.history.of(Kind.ARRIVED, epoch=self.epoch.number)
+        inside: Events = found[(found["sample"] >= 0) & (found["sample"] < self.spec.samples)]
+        return inside
+
+    @functools.cached_property
+    def _readings(self) -> Events:
+        return readings(self.history, self.epoch.number)
+
+    def _read(self, kind: Kind) -> Events:
+        found: Events = self._readings[self._readings["kind"] == kind]
+        inside: Events = found[(found["sample"] >= 0) & (found["sample"] < self.spec.samples)]
+        return inside
+
+    @functools.cached_property
+    def reads(self) -> Events:
+        """The beginnings of reads, in order."""
+        return self._read(Kind.READ)
+
+    @functools.cached_property
+    def done(self) -> Events:
+        """The ends of reads; flags 1: it raised."""
+        return self._read(Kind.READ_DONE)
+
+    @functools.cached_property
+    def faults(self) -> Events:
+        """The moments at which a fault took hold."""
+        return self._read(Kind.FAULT)
+
+    def struck(self, *effects: Effect) -> Events:
+        """The faults that took hold and have one of these effects; the first of them, where there are very many."""
+        plan = self.spec.plan
+        samples = [sample for sample in np.unique(self.faults["sample"]) if plan[int(sample)].effect in effects]
+        found: Events = self.faults[np.isin(self.faults["sample"], samples)]
+        return found[:_LOOKED_AT]
+
+    def raised(self, rank: int | None = None) -> Events:
+        """The errors that reached the consumer while it iterated."""
+        found = self.history.of(Kind.RAISED, epoch=self.epoch.number, rank=rank)
+        during: Events = found[np.isin(found["flags"], (Where.NEXT, Where.ITER, Where.OUTSIDE))]
+        return during
+
+    @functools.cached_property
+    def consumers(self) -> dict[int, int]:
+        """From rank to the pid of its consumer."""
+        own = self.history.of(Kind.BUILDING, Kind.EPOCH, Kind.ASK)
+        return {int(rank): int(own[own["rank"] == rank]["pid"][0]) for rank in np.unique(own["rank"])}
+
+    def in_worker(self, events: Events) -> Mask:
+        """For each event of a reader, whether another process than the consumer wrote it."""
+        consumers = np.array([self.consumers.get(rank, -1) for rank in range(self.ranks)])
+        elsewhere: Mask = events["pid"] != consumers[events["rank"]]
+        return elsewhere
+
+    def reader(self, event: np.void) -> str:
+        """Who wrote an event of a reader: ``worker 0``, ``worker 1 of rank 0``, ``the consumer's own process``."""
+        rank, pid, worker = int(event["rank"]), int(event["pid"]), int(event["worker"])
+        of_rank = f" of rank {rank}" if self.ranks > 1 else ""
+        if self.consumers.get(rank) == pid:
+            return f"the consumer's own process{of_rank}"
+        if worker < 0:
+            pids, first = np.unique(self.reads[self.reads["rank"] == rank]["pid"], return_index=True)
+            order = [int(other) for other in pids[np.argsort(first)] if other != self.consumers.get(rank)]
+            worker = order.index(pid) if pid in order else len(order)
+        return f"worker {worker}{of_rank}"
+
+    @property
+    def ranks(self) -> int:
+        """The number of ranks."""
+        return self.spec.topology.ranks
+
+    @property
+    def workers(self) -> int:
+        """The number of workers of each rank that the loader was told to use."""
+        return self.spec.topology.workers
+
+    def mask(self, samples: Ids) -> Mask:
+        """A mask, one entry a sample, of these ids."""
+        found = np.zeros(self.spec.samples, np.bool_)
+        found[samples] = True
+        return found
+
+    @functools.cached_property
+    def lost(self) -> Mask:
+        """The good samples that did not arrive and are no collateral."""
+        found: Mask = ~np.isin(self.expected.owed, (Owed.DAMAGED, Owed.OPTIONAL)) & np.isin(self.epoch.fate, _MISSING)
+        return found
+
+    @functools.cached_property
+    def missing(self) -> Mask:
+        """The damaged samples that neither arrived in any form nor were reported."""
+        epoch = self.epoch
+        gone: Mask = ~np.isin(self.expected.owed, (Owed.GOOD, Owed.OPTIONAL)) & (epoch.arrivals == 0) & (epoch.reported == 0)
+        return gone
+
+    @functools.cached_property
+    def read(self) -> Mask:
+        """The samples that some process began to read."""
+        return self.mask(self.reads["sample"])
+
+    @functools.cached_property
+    def read_whole(self) -> Mask:
+        """The samples that were read without an error."""
+        return self.mask(self.done[self.done["flags"] == 0]["sample"])
+
+    @property
+    def endings(self) -> Iterator[tuple[int, Stop]]:
+        """Rank, and how its epoch ended."""
+        yield from enumerate(self.epoch.stops)
+
+    def waits_for_ever(self, rank: int) -> bool:
+        """Whether the consumer of a rank was in a call of the loader when the trial was cut."""
+        if self.epoch.stops[rank] is not Stop.CUT or self.history.ended.cut not in ("out of time", "stalled"):
+            return False
+        mine = self.history.of(
+            Kind.EPOCH, Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, Kind.WAITED, epoch=self.epoch.number, rank=rank
+        )
+        return bool(len(mine)) and int(mine[-1]["kind"]) in (Kind.ASK, Kind.EPOCH)
+
+    def waits(self, rank: int) -> Iterator[tuple[float, np.void]]:
+        """For each call of next() that came to an end: the seconds that it took, and its answer."""
+        asked: np.void | None = None
+        for event in self.history.of(Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, epoch=self.epoch.number, rank=rank):
+            if event["kind"] == Kind.ASK:
+                asked = event
+            elif asked is not None:
+                yield (int(event["time"]) - int(asked["time"])) / 1e9, event
+                asked = None
+
+    def goes_on_reading(self, event: np.void) -> bool:
+        """Whether the process that wrote an event began another read after it."""
+        return bool(np.any((self.reads["pid"] == event["pid"]) & (self.reads["time"] > event["time"])))
+
+    def said(self, event: np.void) -> str:
+        """The last line of what was said at an event."""
+        lines = self.history.text(event).strip().splitlines()
+        return lines[-1][:100] if lines else ""
+
+    @functools.cached_property
+    def last_words(self) -> str:
+        """The last line that the trial printed."""
+        lines = self.history.output.strip().splitlines()
+        return lines[-1].strip()[:120] if lines else ""
