@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from badbatch.conformance.checks import registry as checks
 from badbatch.conformance import diagnoses
+from badbatch.conformance.checks import registry as checks
 from badbatch.conformance.scenarios import disk as disk_scenarios
 from badbatch.conformance.scenarios import memory
 from badbatch.conformance.scenarios.base import Scenario

@@ -85,7 +85,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Iterator
 
 import numpy as np
+from badbatch.conformance import diagnoses
 from badbatch.conformance.checks.base import Violation, check, find, with_effects
+from badbatch.conformance.diagnoses.base import diagnosis
+from badbatch.conformance.diagnoses.case import Case
 from badbatch.conformance.judging.expectation import Expectation
 from badbatch.conformance.judging.ledger import Ledger
 from badbatch.harness.faults import Effect, Fault, Read, fault, from_json
@@ -94,14 +97,16 @@ from badbatch.harness.trial.history import History
 """
 _REGISTERED = """
 assert find("no-short-epochs").title
+tried = list(diagnoses.registry())
+assert tried.index("nothing-read") < tried.index("false-end")
 assert from_json({"fault": "sluggish", "seconds": 1.5}) == Sluggish(1.5)
 """
 
 
 def test_what_is_added_by_the_guide_is_registered(tmp_path: Path) -> None:
-    """The check and the fault of CONTRIBUTING.md run as they are written, and are found in their registries."""
+    """The check, the diagnosis and the fault of CONTRIBUTING.md run as they are written, and are found in their registries."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     file = tmp_path / "added.py"  # in a process of its own: the registries of this one stay as they are
     file.write_text("\n".join([_IMPORTS, *blocks, _REGISTERED]), encoding="utf-8")
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60, check=False)

@@ -122,7 +122,7 @@ def death_taken_for_end(case: Case) -> str | None:
     cause="A batch that cannot be pickled is lost in the thread that feeds the queue, where nobody sees the error.",
     fix="Pickle the batch in the worker's own loop, inside its try, and send bytes; the error is then passed on like any other.",
     explains=_LOSSES,
-    before=("error-swallowed-by-thread",),
+    before=("error-swallowed-by-thread", "not-split-by-worker", "batched-per-worker"),
 )
 def batch_unpicklable(case: Case) -> str | None:
     struck = case.struck(Effect.UNPICKLABLE)

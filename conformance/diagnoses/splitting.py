@@ -176,6 +176,7 @@ def drop_last_per_worker(case: Case) -> str | None:
     cause="Each worker makes batches of its own samples, so that each ends with a short one.",
     fix="Collect the samples of all workers before they are batched, or split the batches and not the samples.",
     explains=("full-batches", "honest-length"),
+    before=("false-end",),
 )
 def batched_per_worker(case: Case) -> str | None:
     arrived = case.history.of(Kind.ARRIVED, epoch=case.epoch.number)
