@@ -34,7 +34,7 @@ def test_make_then_verify_then_show(tmp_path: Path) -> None:
     assert "80 samples" in made.output
     assert "seed 7" in made.output
     verified = run("verify", root)
-    assert (0, f"{root}: as the manifest says\n") == (verified.exit_code, verified.output)
+    assert (0, f"{root}: no changes\n") == (verified.exit_code, verified.output)
     shown = run("show", root, "--html", tmp_path / "sheet.html", "--png", tmp_path / "sheet.png")
     assert shown.exit_code == 0, shown.output
     page = (tmp_path / "sheet.html").read_text()
@@ -70,7 +70,7 @@ WRONG = {
     "no samples": (["--samples", "0"], "at least one sample"),
     "an unknown kind": (["--kind", "imagefolders"], "did you mean 'imagefolder'?"),
     "a parameter that the fault lacks": (["--fault", "zero-tail(keep=1)"], "did you mean 'kept'?"),
-    "a value that the parameter cannot have": (["--fault", "png-cut(at=here)"], "at is one of"),
+    "a value that the parameter cannot have": (["--fault", "png-cut(at=here)"], "at must be one of"),
     "a weight of nothing": (["--fault", "no-bytes:0"], "more than 0"),
     "an unknown format": (["--format", "jpg"], "did you mean 'jpeg'?"),
     "no jobs": (["--jobs", "0"], "at least 1"),

@@ -1,3 +1,3 @@
-"""Corpora on disk: damaged data, with a manifest that says of every sample whether it is good."""
+"""Corpora on disk: damaged data, and a manifest that says for each sample whether it is good."""
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Arithmetic-coded JPEG, which libraries decode and hardly any writes: a small encoder after ITU-T T.81.
+"""A small encoder of arithmetic-coded JPEG (ITU-T T.81), which libraries can decode but hardly any can write.
 
-Grey pictures, sequential, one scan. Slow, as it is plain Python: for a few oddities, not for corpora.
+It writes grey pictures, sequential, in one scan. It is slow, as it is plain Python: use it for a few oddities, not for
+whole corpora.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-# T.81 table D.3: for each state, the size of the less probable half, the next state after the less and after the more
-# probable symbol, and x where the less probable one makes the two change places.
+# T.81 table D.3. For each state: the size of the less probable half, the next state after the less and after the more
+# probable symbol, and x where the less probable symbol makes the two change places.
 _TABLE = """
     5a1d 1 1 x, 2586 14 2, 1114 16 3, 080b 18 4, 03d8 20 5, 01da 23 6, 00e5 25 7, 006f 28 8, 0036 30 9, 001a 33 10,
     000d 35 11, 0006 9 12, 0003 10 13, 0001 12 13, 5a7f 15 15 x, 3f25 36 16, 2cf2 38 17, 207c 39 18, 17b9 40 19,
@@ -29,7 +30,7 @@ _STATES = [
     (int(size, 16), int(less), int(more), bool(swap)) for size, less, more, *swap in map(str.split, _TABLE.split(","))
 ]
 _EVEN = len(_STATES)
-_STATES.append((0x5A1D, _EVEN, _EVEN, False))  # the sign of a coefficient: a half, always
+_STATES.append((0x5A1D, _EVEN, _EVEN, False))  # the sign of a coefficient: always one half
 
 _QUANTISATION = """
 16 11 10 16 24 40 51 61 12 12 14 19 26 58 60 55 14 13 16 24 40 57 69 56 14 17 22 29 51 87 80 62
@@ -40,14 +41,14 @@ _SPLIT = 5  # T.81's Kx: where the magnitudes of low frequencies end, in context
 
 
 class _Coder:
-    """The binary coder of T.81 annex D; a context is one entry of a list of [state, more probable symbol]."""
+    """The binary coder of T.81 annex D. A context is one entry of a list of [state, more probable symbol]."""
 
     def __init__(self) -> None:
         self._interval, self._code, self._shifts, self._stacked = 0x10000, 0, 11, 0
-        self._out = bytearray(1)  # the byte before the first, into which a carry never goes
+        self._out = bytearray(1)  # the byte before the first; a carry never reaches it
 
     def put(self, context: list[int], bit: int) -> None:
-        """Code one decision in its context, and learn from it."""
+        """Code one decision in its context, and update the context."""
         size, less, more, swap = _STATES[context[0]]
         self._interval -= size
         if bit == context[1]:
@@ -75,12 +76,12 @@ class _Coder:
     def _byte_out(self) -> None:
         byte = self._code >> 19
         self._code &= 0x7FFFF
-        if byte > 0xFF:  # a carry: it goes through the stacked bytes
+        if byte > 0xFF:  # a carry: it passes through the stacked bytes
             self._out[-1] += 1
             if self._out[-1] == 0xFF:
                 self._out.append(0)
             self._out += bytes(self._stacked)
-        elif byte == 0xFF:  # what it becomes depends on a carry to come
+        elif byte == 0xFF:  # its value depends on a carry that may still come
             self._stacked += 1
             return
         else:
@@ -91,7 +92,7 @@ class _Coder:
             self._out.append(0)
 
     def finish(self) -> bytes:
-        """All bytes, with the last ones chosen to be zeros, which are left out."""
+        """All bytes. The last ones are chosen to be zeros, which are left out."""
         last = (self._code + self._interval - 1) & ~0xFFFF
         self._code = last if last >= self._code else last + 0x8000
         for shift in (self._shifts, 8):
@@ -138,7 +139,7 @@ def _quantised(grey: npt.NDArray[np.uint8], steps: npt.NDArray[np.float64]) -> l
 
 
 def _scan(blocks: list[list[int]]) -> bytes:
-    """T.81 section F.1.4: each coefficient as a series of decisions, each in a context of its own."""
+    """T.81 section F.1.4: each coefficient is a series of decisions, each in its own context."""
     coder = _Coder()
     direct = [[0, 0] for _ in range(64)]
     alternating = [[0, 0] for _ in range(256)]
@@ -164,7 +165,7 @@ def _scan(blocks: list[list[int]]) -> bytes:
 
 
 def _difference(coder: _Coder, contexts: list[list[int]], value: int, conditioning: int) -> int:
-    """A DC difference, in contexts that depend on the one before; the number of those for the next."""
+    """Code a DC difference, in contexts that depend on the one before. Return the number of the next contexts."""
     coder.put(contexts[conditioning], int(value != 0))
     if not value:
         return 0
@@ -175,7 +176,7 @@ def _difference(coder: _Coder, contexts: list[list[int]], value: int, conditioni
 
 
 def _magnitude(coder: _Coder, contexts: list[list[int]], rest: int, places: tuple[int, int, int]) -> None:
-    """A magnitude less one: how many bits it has, one decision each, then the bits below the first."""
+    """Code a magnitude minus one: how many bits it has, with one decision each, then the bits below the first."""
     first, second, further = places
     coder.put(contexts[first], int(rest > 0))
     if not rest:

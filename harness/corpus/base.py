@@ -1,7 +1,7 @@
-"""What every kind of corpus shares: recipe, disk faults, the record of one sample, and what a kind must provide.
+"""What all kinds of corpus share: recipe, disk faults, the record of one sample, and what a kind must provide.
 
-The engine (:mod:`.make`) asks a :class:`CorpusKind` for chunks and for the files of each chunk, as bytes in memory; it
-alone writes, so a kind touches no file system, and the same chunk gives the same bytes in any process.
+The engine (:mod:`.make`) asks a :class:`CorpusKind` for chunks, and for the files of each chunk as bytes in memory.
+Only the engine writes files; a kind never touches the file system. The same chunk gives the same bytes in any process.
 """
 
 from __future__ import annotations
@@ -20,57 +20,57 @@ from ..faults.parameters import check_parameters
 
 KINDS = ("imagefolder", "parquet", "windows", "webdataset", "jsonl")
 SCHEMA_VERSION = 1
-"""Of ``manifest.jsonl``, ``files.jsonl`` and ``corpus.json``; documented in ``docs/corpus-manifest.md``."""
+"""The version of ``manifest.jsonl``, ``files.jsonl`` and ``corpus.json``; documented in ``docs/corpus-manifest.md``."""
 
 Level = Literal["sample", "file", "shard", "path"]
 Special = Literal["missing", "dangling-link", "directory", "no-permission", "fifo"]
-"""What stands at a path in place of an ordinary file; all but ``missing`` need a local file system."""
+"""What is at a path in place of an ordinary file. All but ``missing`` need a local file system."""
 
 
 class State(str, enum.Enum):
-    """What reference decoders found a sample to be, after the damage."""
+    """The state of a sample after the damage, as reference decoders found it."""
 
     GOOD = "good"  # must be delivered
-    DAMAGED = "damaged"  # must not be delivered as good; a loader reads it and must account for it
+    DAMAGED = "damaged"  # must not be delivered as good; a loader that reads it must account for it
     CONTESTED = "contested"  # decoders disagree, or report no error although content was lost: may be skipped or delivered
     HANGS = "hangs"  # reading it never returns
     SLOW = "slow"  # reading it delivers the good sample, late
-    MISSING = "missing"  # must not be delivered; a reader that lists the folder never meets it, one with an index does
+    MISSING = "missing"  # must not be delivered; a reader that lists the folder never sees it, one with an index does
 
 
 class DiskFault(Fault):
-    """Base of what can be wrong with (or legally odd about) stored samples.
+    """Base class of everything that can be wrong with (or legal but odd about) stored samples.
 
-    A subclass is a frozen dataclass in its own file below ``corpus/damage/<family>/``, registered with
-    ``@fault(kind, effect=...)``. How it is carried out is agreed between a family's faults and its corpus kind.
+    A subclass is a frozen dataclass in its own file below ``corpus/damage/<family>/``, registered with ``@fault(kind,
+    effect=...)``. Each family of faults agrees with its corpus kind on how the damage is made.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ()
-    """The corpus kinds that it fits."""
+    """The corpus kinds that it can be used in."""
     level: ClassVar[Level] = "sample"
-    """What one instance acts on; a fault of a file or shard may cost every sample in it."""
+    """What one instance acts on. A fault of a file or shard may damage every sample in it."""
     odd: ClassVar[bool] = False
-    """A legal oddity, which a loader must keep, and no damage."""
+    """True for a legal oddity, which a loader must deliver; False for damage."""
     weight: ClassVar[float] = 1.0
-    """How often it is chosen among others, where the user gives no weight; below 1 for what is costly to make."""
+    """How often it is chosen compared with others, where the user gives no weight; below 1 if it is costly to make."""
     by_name: ClassVar[bool] = False
-    """Chosen only where it is asked for by name."""
+    """Chosen only if the user asks for it by name."""
     family: ClassVar[str] = ""
-    """A short word that groups kindred faults in lists and scenarios (``cut``, ``bits``, ``path``, ``schema`` …)."""
+    """A short word that groups related faults in lists and scenarios (``cut``, ``bits``, ``path``, ``schema`` …)."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
 
     @classmethod
     def fits(cls, kind: str, storage: str) -> bool:
-        """Whether it can be carried out in this kind and storage format."""
+        """Whether it can be made in this kind and storage format."""
         return kind in cls.kinds
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> DiskFault:
-        """The instance for the ``turn``-th unit (0, 1, 2 …) of a corpus that this fault strikes.
+        """The instance for the ``turn``-th unit (0, 1, 2 …) of a corpus that gets this fault.
 
-        Parameters go round by ``turn`` where each value should occur, and are drawn where any will do.
+        A parameter follows ``turn`` where each of its values should occur, and is drawn where any value is good enough.
         """
         return cls()
 
@@ -80,39 +80,39 @@ class DiskFault(Fault):
 
 @dataclass(frozen=True)
 class Choice:
-    """One ``--fault NAME[:WEIGHT]``: a fault's kind, how often it is chosen, and parameters that are not to be drawn."""
+    """One ``--fault NAME[:WEIGHT]``: a fault's kind, how often it is chosen, and the parameters that are not drawn."""
 
     fault: str
     weight: float = 1.0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     at: int | None = None
-    """The one sample (for a fault of files: the one file, from 0) that it strikes; None: they are drawn."""
+    """The one sample (for a fault of files: the one file, from 0) that gets the fault; None: it is drawn."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides a corpus's bytes, library versions aside. Checked by :func:`.recipe.checked`."""
+    """Everything that decides a corpus's bytes, except library versions. Checked by :func:`.recipe.checked`."""
 
     kind: str
     samples: int
     seed: int = 0
     damage: float = 0.05
-    """Share of the samples (0…1) that are struck: ``round(damage * samples)`` of them, or, for faults of whole files
-    and shards, about as many."""
+    """Share of the samples (0…1) that get a fault: ``round(damage * samples)`` of them, or about as many for faults of
+    whole files and shards."""
     oddities: float = 0.0
-    """Share of the samples (0…1) that are legally odd; damaged samples are not odd as well."""
+    """Share of the samples (0…1) that are odd but legal. A damaged sample is never odd as well."""
     faults: tuple[Choice, ...] = ()
-    """Damage to choose from; empty: all that fit the kind, with equal weights."""
+    """The faults to choose from; empty: all that fit the kind, with equal weights."""
     odd_faults: tuple[Choice, ...] = ()
-    """Oddities to choose from; empty: all that fit the kind."""
+    """The oddities to choose from; empty: all that fit the kind."""
     format: str | None = None
-    """The kind's storage format (``jpeg``, ``png``; ``npz``, ``arrow``; ``tar.gz`` …); None: its usual one."""
+    """The kind's storage format (``jpeg``, ``png``; ``npz``, ``arrow``; ``tar.gz`` …); None: the kind's default."""
     size: tuple[int, int] = (256, 256)
     """Width and height of pictures, in pixels."""
     per_file: int = 100
     """Samples in one file or shard, for kinds that put several into one."""
     origin: str | None = None
-    """For ``--from``: the folder whose good files are copied; never written to."""
+    """For ``--from``: the folder whose good files are copied. Nothing is ever written to it."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name; tuples become lists."""
@@ -120,7 +120,7 @@ class Recipe:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Recipe:
-        """The inverse of :meth:`to_json`, also after a trip through JSON text."""
+        """The inverse of :meth:`to_json`. Also accepts what JSON text gives back, with lists for tuples."""
         values = dict(data)
         for name in ("faults", "odd_faults"):
             values[name] = tuple(Choice(**choice) for choice in values.get(name, ()))
@@ -134,7 +134,7 @@ class SampleRecord:
 
     id: int
     path: str
-    """The file (or shard) that holds it, or would hold it if it were there."""
+    """The file (or shard) that contains it, or would contain it if it existed."""
     members: tuple[str, ...] = ()
     """Its members in a tar shard."""
     row: int | None = None
@@ -142,25 +142,27 @@ class SampleRecord:
     row_group: int | None = None
     state: State = State.GOOD
     fault: Mapping[str, Any] | None = None
-    """:meth:`Fault.to_json` of what struck it, or struck its file so that it suffered."""
+    """:meth:`Fault.to_json` of the fault of the sample, or of a fault of its file that damaged the sample."""
     oddity: Mapping[str, Any] | None = None
     took_hold: bool | None = None
-    """For a sample with a fault: did the fault change what a reader gets? False: the sample is as good as before."""
+    """For a sample with a fault: did the fault change what a reader gets? False: the sample is still as good as
+    before."""
     special: Special | None = None
     sha256: str | None = None
-    """Of the sample's own bytes as they stand (file, members joined in order, line, or encoded row); None: no bytes."""
+    """Of the sample's own bytes as they are on disk (file, members joined in order, line, or encoded row); None: no
+    bytes."""
     length: int | None = None
     content: str | None = None
-    """Digest of the undamaged sample: equal to that of another record exactly when both hold the same sample."""
+    """Digest of the undamaged sample. Two records have the same digest exactly when they contain the same sample."""
     said: Mapping[str, str] = field(default_factory=dict)
-    """What each reference decoder said: ``whole``, ``lossy: …`` (no error, although content was lost), ``raises X: …``, or
-    ``nothing`` (it ended without an error and never gave the sample)."""
+    """The result of each reference decoder: ``whole``, ``lossy: …`` (no error, although content was lost), ``raises X:
+    …``, or ``nothing`` (it ended without an error and never returned the sample)."""
     why: str = ""
-    """The reason of the state, in words, where it is not plainly good."""
+    """The reason for the state, in words, where the sample is not simply good."""
     identity: Literal["content", "path"] = "content"
-    """Whether the id can be read back from the content, or by the path alone."""
+    """Whether the id can be read back from the content, or only from the path."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Facts of one kind alone, documented there."""
+    """Facts that only one kind has, documented there."""
 
     def to_json(self) -> dict[str, Any]:
         """Fields that differ from their defaults, by name; ``id``, ``path`` and ``state`` always."""
@@ -168,7 +170,7 @@ class SampleRecord:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SampleRecord:
-        """The inverse of :meth:`to_json`, also after a trip through JSON text."""
+        """The inverse of :meth:`to_json`. Also accepts what JSON text gives back, with lists for tuples."""
         values = dict(data)
         values["state"] = State(values["state"])
         values["members"] = tuple(values.get("members", ()))
@@ -177,7 +179,7 @@ class SampleRecord:
 
 @dataclass(frozen=True)
 class FileRecord:
-    """The bytes of one file that holds several samples: one line of ``files.jsonl``."""
+    """The bytes of one file that contains several samples: one line of ``files.jsonl``."""
 
     path: str
     samples: int = 0
@@ -228,24 +230,24 @@ class Chunk:
     start: int
     stop: int
     payload: Any = None
-    """What else the kind's :meth:`CorpusKind.make` needs; picklable."""
+    """Anything else that the kind's :meth:`CorpusKind.make` needs; must be picklable."""
 
 
 @dataclass(frozen=True)
 class MadeFile:
-    """One file as the engine is to write it, with the truth about the samples in it."""
+    """One file that the engine must write, with the truth about the samples in it."""
 
     path: str
     data: bytes | None
-    """None: no ordinary file (see ``special``). A file without permission has both."""
+    """None: not an ordinary file (see ``special``). A file without permission has both."""
     records: tuple[SampleRecord, ...] = ()
     special: Special | None = None
     fault: Mapping[str, Any] | None = None
-    """Of the whole file or shard, for its :class:`FileRecord`."""
+    """The fault of the whole file or shard, for its :class:`FileRecord`."""
 
 
 class CorpusKind(abc.ABC):
-    """One kind of corpus. A module of :mod:`badbatch.harness.corpus` named like the kind holds its instance, ``KIND``.
+    """One kind of corpus. A module of :mod:`badbatch.harness.corpus` named like the kind has its instance, ``KIND``.
 
     Kinds other than ``imagefolder`` put their files below ``data/``, so that a reader of ``*.jsonl`` or of a whole
     folder of Parquet does not read the manifest.
@@ -253,11 +255,11 @@ class CorpusKind(abc.ABC):
 
     name: ClassVar[str]
     one_file_a_sample: ClassVar[bool] = False
-    """Then the sample records carry the files' digests, and no ``files.jsonl`` is written."""
+    """True: the sample records contain the files' digests, and no ``files.jsonl`` is written."""
     libraries: ClassVar[tuple[str, ...]] = ()
-    """Distributions whose versions shape the bytes or the judgement (``pillow``, ``pyarrow`` …)."""
+    """Distributions whose versions change the bytes or the decoders' results (``pillow``, ``pyarrow`` …)."""
     formats: ClassVar[tuple[str, ...]] = ()
-    """What ``Recipe.format`` may be; the first is the usual one."""
+    """The values that ``Recipe.format`` can have; the first is the default."""
 
     def check(self, recipe: Recipe) -> None:  # noqa: B027 - most kinds have nothing to refuse
         """Refuse what this kind cannot make, before anything is written.
@@ -272,8 +274,8 @@ class CorpusKind(abc.ABC):
 
     @abc.abstractmethod
     def make(self, recipe: Recipe, chunk: Chunk) -> Iterator[MadeFile]:
-        """The chunk's files, damaged and judged; the same in any process and order."""
+        """The chunk's files, damaged and judged. The result is the same in any process and order."""
 
     @abc.abstractmethod
     def undamaged(self, recipe: Recipe, sample: int) -> bytes:
-        """The sample's own bytes as they were before any damage, made again from the recipe."""
+        """The sample's own bytes as they were before the damage, made again from the recipe."""

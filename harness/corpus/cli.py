@@ -1,6 +1,7 @@
 """``badbatch corpus …``: a thin layer over making, verifying and looking at corpora.
 
-Exit codes: 0 fine; 1 ``verify`` found changes; 2 the user's input is wrong; 4 the harness failed; 130 stopped by Ctrl-C.
+Exit codes: 0 fine; 1 ``verify`` found changes; 2 the user's input is wrong; 4 the harness failed; 130 stopped by
+Ctrl-C.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _exits(command: Callable[..., int | None]) -> Callable[..., None]:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def corpus(context: click.Context) -> None:
-    """Corpora on disk: damaged data, and a manifest that says of every sample whether it is good."""
+    """Corpora on disk: damaged data, and a manifest that says for each sample whether it is good."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -79,8 +80,8 @@ def corpus(context: click.Context) -> None:
 @click.option("--per-file", type=int, help="Samples in one file or shard.  [default: a hundredth, from 10 to 100]")
 @click.option("--from", "origin", metavar="DIR", help="Copy this folder's good pictures and damage the copies.")
 @click.option("--jobs", type=int, help="Processes.  [default: one a processor]")
-@click.option("--no-pipes", is_flag=True, help="No named pipes (FIFOs) among the faults: programs that open one hang.")
-@click.option("--force", is_flag=True, help="Replace DIR if it holds a corpus made by badbatch.")
+@click.option("--no-pipes", is_flag=True, help="No named pipes (FIFOs) among the faults: a program that opens one hangs.")
+@click.option("--force", is_flag=True, help="Replace DIR if it contains a corpus made by badbatch.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 @_exits
 def make(
@@ -100,17 +101,17 @@ def make(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Make a corpus in DIR: a new or empty folder, or an address of fsspec's such as memory://rotten."""
+    """Make a corpus in DIR: a new or empty folder, or an address that fsspec knows, such as memory://rotten."""
     from .base import Recipe
     from .make import make as make_corpus
     from .recipe import parse_choice, parse_share, parse_size
 
     if origin is not None and samples is not None:
-        raise UserError("--from copies all the pictures that are there: leave --samples out")
+        raise UserError("--from copies all pictures of the folder: leave --samples out")
     if jobs is not None and jobs < 1:
-        raise UserError(f"--jobs is at least 1, not {jobs}")
+        raise UserError(f"--jobs must be at least 1, not {jobs}")
     samples = 1000 if samples is None else samples
-    if per_file is None:  # faults of whole files must be able to strike, and files to look like files
+    if per_file is None:  # faults of whole files need several files, and files need enough samples to be realistic
         per_file = min(max(samples // 100, 10), 100)
     recipe = Recipe(
         kind=kind,
@@ -151,18 +152,18 @@ def _say(address: str, made: dict[str, Any], seconds: float) -> None:
     asked = round(made["recipe"]["damage"] * counts["samples"])
     if abs(struck - asked) > max(1, asked // 10):
         click.echo(
-            f"  {asked:,} samples were to be damaged, and {struck:,} are: a fault of a whole file damages all in it (--per-file)"
+            f"  {asked:,} damaged samples were requested, {struck:,} were made: a fault of a whole file damages all in it (--per-file)"
         )
     if counts["did_not_take_hold"]:
         click.echo(
-            f"  faults without effect: {counts['did_not_take_hold']:,} of {struck:,}; these samples are still good, and count as good"
+            f"  faults had no effect: {counts['did_not_take_hold']:,} of {struck:,}; these samples are still good and count as good"
         )
     if counts["fault"].get("no-permission", {}).get("good"):
-        click.echo("  no-permission does not take hold: this user may read any file")
+        click.echo("  no-permission has no effect: this user may read any file")
     if pipes := special_counts(made).get("fifo"):
         click.echo(
-            f"  {pipes:,} named pipe(s): cat, sha256sum and some versions of cp and tar hang at them (README.md says more; "
-            "--no-pipes leaves them out)"
+            f"  {pipes:,} named pipe(s): cat, sha256sum and some versions of cp and tar hang when they read one (README.md says more; "
+            "--no-pipes makes none)"
         )
     if "://" in address and not address.startswith("file://") and "missing-file" in counts["fault"]:
         click.echo("  no links, pipes, folders or permissions among the faults: they need a local folder")
@@ -171,7 +172,7 @@ def _say(address: str, made: dict[str, Any], seconds: float) -> None:
 @corpus.command()
 @click.argument("address", metavar="DIR")
 @click.option("--jobs", type=int, help="Processes.  [default: one a processor]")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only the exit code says the result.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only the exit code shows the result.")
 @_exits
 def verify(address: str, jobs: int | None, quiet: bool) -> int:
     """Compare every byte of the corpus in DIR with its manifest."""
@@ -184,7 +185,7 @@ def verify(address: str, jobs: int | None, quiet: bool) -> int:
             if not quiet:
                 click.echo(str(change))
     if not quiet:
-        click.echo(f"{address}: {found:,} change(s)" if found else f"{address}: as the manifest says")
+        click.echo(f"{address}: {found:,} change(s)" if found else f"{address}: no changes")
     return CHANGED if found else 0
 
 
@@ -194,10 +195,10 @@ def verify(address: str, jobs: int | None, quiet: bool) -> int:
 @click.option("--png", "png_path", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture.")
 @_exits
 def show(address: str, html_path: Path | None, png_path: Path | None) -> None:
-    """Say what is in DIR, or write a contact sheet.
+    """Describe what is in DIR, or write a contact sheet.
 
-    Without an option the faults are listed with their numbers and an example each. A contact sheet shows each fault as
-    decoders show it, beside what the manifest says of it.
+    Without an option, list the faults with their counts and one example each. A contact sheet shows how decoders show
+    each fault, beside what the manifest says about it.
     """
     if html_path is None and png_path is None:
         from .summary import summary
@@ -219,7 +220,7 @@ def show(address: str, html_path: Path | None, png_path: Path | None) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file completely, or leave the old file as it is."""
+    """Write a file completely, or leave the old file unchanged."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(data)

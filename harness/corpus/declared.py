@@ -1,4 +1,7 @@
-"""What a corpus of rows declares: the fields, their types, and what no row may hold. Reference readers hold rows against it."""
+"""What a corpus of rows declares: the fields, their types, and what is forbidden in a row.
+
+Readers check rows against it.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Declared:
-    """The promise that the data set makes about every row."""
+    """What the data set declares about every row."""
 
     types: Mapping[str, str]
     """Arrow's name of each field's type; lists are written ``list<…>``."""
     row: Callable[[int, int], dict[str, Any]]
     """The undamaged row of (seed, sample)."""
     problem: Callable[[Mapping[str, Any]], str | None]
-    """What is wrong with a row, in words, by the declared rules; None: nothing. Types are the readers' business."""
+    """What is wrong with a row by the declared rules, in words; None: nothing. The readers check the types."""
 
     @functools.cached_property
     def schema(self) -> pa.Schema:
-        """The types as an Arrow schema; every field may be null there, as in the files of most writers."""
+        """The types as an Arrow schema. Every field is nullable there, as in the files of most writers."""
         import pyarrow as pa
 
         def named(name: str) -> pa.DataType:
@@ -37,7 +40,7 @@ class Declared:
 
 
 def row_problem(row: Mapping[str, Any]) -> str | None:
-    """Of ``parquet`` and ``jsonl``: nothing may be null, at no level; the number is not infinite."""
+    """For ``parquet`` and ``jsonl``: nothing is null at any level, and the number is not infinite."""
     for name in content.ROW_FIELDS:
         if name not in row:
             return f"there is no {name}"
@@ -55,7 +58,7 @@ def row_problem(row: Mapping[str, Any]) -> str | None:
 
 
 def window_problem(row: Mapping[str, Any]) -> str | None:
-    """Of ``windows``: nothing may be null, all windows are equally long, no value is infinite."""
+    """For ``windows``: nothing is null, all windows have the same length, and no value is infinite."""
     for name in content.WINDOW_FIELDS:
         if name not in row:
             return f"there is no {name}"

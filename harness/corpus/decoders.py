@@ -25,7 +25,7 @@ from .studio import studio
 from .truth import Decoded, opinion, with_opencv, with_pillow
 
 _SEED, _SIZE, _TURNS = 7, (256, 256), 12
-_MEMORY = 8 << 30  # bytes of address space for a decoder: a bomb asks for 10 GB
+_MEMORY = 8 << 30  # bytes of address space for a decoder: a decompression bomb needs 10 GB
 _PATIENCE_S = 20.0
 
 
@@ -43,7 +43,7 @@ def with_pillow_lenient(data: bytes) -> Decoded:
 
 
 def with_simplejpeg(data: bytes) -> Decoded:
-    """simplejpeg, strict as it comes; JPEG alone."""
+    """simplejpeg in its strict default mode; it reads only JPEG."""
     import simplejpeg
 
     decoded: Decoded = simplejpeg.decode_jpeg(data)
@@ -86,7 +86,7 @@ def installed() -> tuple[Column, ...]:
 
 
 def cases() -> Iterator[tuple[PictureFault, bytes, bytes]]:
-    """Each picture fault with each of its round of parameters: the fault, the damaged bytes, the undamaged ones."""
+    """Each picture fault with each set of its parameters: the fault, the damaged bytes, the undamaged bytes."""
     for name, cls in disk_faults("imagefolder").items():
         if not issubclass(cls, PictureFault) or cls.by_name:
             continue
@@ -111,7 +111,7 @@ def _stored(fault: PictureFault, sample: int) -> bytes:
 
 
 def rows(columns: tuple[Column, ...]) -> Iterator[tuple[PictureFault, Mapping[str, str]]]:
-    """Each case with what each decoder says; a decoder that dies or does not end says that."""
+    """Each case with what each decoder says, or that the decoder dies or does not end."""
     for fault, damaged, undamaged in cases():
         said = {}
         for column in columns:
@@ -123,7 +123,7 @@ def rows(columns: tuple[Column, ...]) -> Iterator[tuple[PictureFault, Mapping[st
 
 
 def _apart(column: Column, damaged: bytes, undamaged: bytes) -> str:
-    """The decoder's opinion, asked in a process of its own with bounded memory."""
+    """Run the decoder in its own process with limited memory, and return its result in words."""
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_ask, args=(theirs, column, damaged, undamaged), daemon=True)
@@ -151,18 +151,18 @@ def _ask(connection: Any, column: Column, damaged: bytes, undamaged: bytes) -> N
 
 
 def table() -> str:
-    """The table as Markdown, with the versions of what was asked."""
+    """The table as Markdown, with the versions of the decoders."""
     columns = installed()
     versions = library_versions(tuple(dict.fromkeys(column.distribution for column in columns)))
     made = ", ".join(f"{name} {version}" for name, version in versions.items())
     out = [
         "# What decoders do with damaged pictures",
         "",
-        "Written by `badbatch corpus decoders`, not by hand. Each cell says what the decoder did with a picture of ours that",
+        "Written by `badbatch corpus decoders`, not by hand. Each cell says what the decoder did with a picture that",
         "has this damage: **raises** or **returns None** (it reported an error), **damaged** (it returned a wrong picture without an",
         "error; the cell says how much of it differs), or **whole** (it returned the whole picture).",
         "",
-        f"Asked here: {made}.",
+        f"Decoders: {made}.",
         "",
         "| fault | " + " | ".join(column.title for column in columns) + " |",
         "| --- |" + " --- |" * len(columns),

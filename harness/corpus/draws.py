@@ -1,4 +1,4 @@
-"""Random numbers that belong to one sample, in any process, and the exact choice of which sample has which fault."""
+"""Random numbers that belong to one sample, the same in any process, and the exact choice of which sample has which fault."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ _ALL = (1 << 64) - 1
 
 
 def draw(seed: int, sample: int, purpose: str) -> random.Random:
-    """A generator of its own for one sample and purpose: no order of work, and no other purpose, changes what it gives."""
+    """A random generator for one sample and one purpose.
+
+    Neither the order of work nor another purpose changes its output.
+    """
     return random.Random(number(seed, sample, purpose))
 
 
 def number(seed: int, sample: int, purpose: str) -> int:
-    """One whole number below 2**64 of the same kind, where a whole generator would cost too much."""
+    """One whole number below 2**64 for one sample and purpose, where a generator would be too slow."""
     return int.from_bytes(hashlib.blake2b(f"{seed}/{sample}/{purpose}".encode(), digest_size=8).digest(), "big")
 
 
 def _mixed(bits: int) -> int:
-    """64 bits, each of which depends on each of those given (the finaliser of SplitMix64, Steele et al. 2014)."""
+    """64 bits, each of which depends on all the given bits (the finaliser of SplitMix64, Steele et al. 2014)."""
     bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & _ALL
     bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & _ALL
     return bits ^ (bits >> 31)
 
 
 class Shuffle:
-    """A pseudo-random permutation of 0 … n-1 that is computed for one number at a time (a Feistel network, cycle walking)."""
+    """A pseudo-random permutation of 0 … n-1, computed for one number at a time (a Feistel network with cycle walking)."""
 
     def __init__(self, seed: int, n: int, purpose: str) -> None:
         self.n = n
@@ -43,7 +46,7 @@ class Shuffle:
     def __getitem__(self, number: int) -> int:
         if not 0 <= number < self.n:
             raise IndexError(number)
-        while True:  # the network permutes 0 … 4**half - 1 < 16n; walk its cycle back into 0 … n-1
+        while True:  # the network permutes 0 … 4**half - 1 < 16n; follow its cycle back into 0 … n-1
             left, right = number >> self._half, number & self._mask
             for key in self._keys:
                 left, right = right, left ^ (_mixed(right ^ key) & self._mask)
@@ -53,9 +56,9 @@ class Shuffle:
 
 
 class Lottery:
-    """Which unit has which fault: exact counts, each fault in proportion to its weight, any unit answered at once.
+    """Which unit has which fault: exact counts, each fault in proportion to its weight, computed for any unit at once.
 
-    A unit is a sample, or a file or shard where ``units`` says so.
+    A unit is a sample, or a file or shard if ``units`` says so.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class Lottery:
 
     @classmethod
     def of_samples(cls, recipe: Recipe) -> Lottery:
-        """The lottery in which each sample of the recipe is a unit and every fault that fits the kind takes part."""
+        """The lottery in which each sample of the recipe is a unit and every fault that fits the kind is included."""
         known = {kind: cls_ for kind, cls_ in disk_faults(recipe.kind).items() if not cls_.by_name}
         return cls(
             recipe.seed,
@@ -103,7 +106,7 @@ class Lottery:
         return instance(self._choices[which], turn, draw(self.seed, unit, "fault"))
 
     def redraw(self, source: random.Random, fits: Callable[[type[DiskFault]], bool]) -> DiskFault | None:
-        """Another fault in place of one that does not fit its unit, by weight; None: none of them fits."""
+        """Another fault, by weight, to replace one that does not fit its unit; None: none of them fits."""
         known = disk_faults()
         fitting = [choice for choice in self._damage if fits(known[choice.fault])]
         if not fitting:

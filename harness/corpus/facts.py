@@ -1,4 +1,4 @@
-"""What a trial must know of its corpus: which sample has which damage, and in which file it is."""
+"""What a trial must know about its corpus: which sample has which damage, and in which file it is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ODD = "odd"
 
 
 def facts(root: str) -> tuple[Stored, FaultPlan]:
-    """What a trial's question says of the corpus at ``root``, and the faults of its samples that are not plainly good.
+    """The facts about the corpus at ``root`` that a trial needs, and the faults of its samples that are not simply good.
 
     Raises:
         UserError: there is no corpus.
@@ -55,12 +55,12 @@ def recipe_text(recipe: Recipe) -> str:
 
 
 def recipe_of(stored: Stored) -> Recipe:
-    """The recipe by which the corpus can be made again."""
+    """The recipe from which the corpus can be made again."""
     return Recipe.from_json(json.loads(stored.recipe))
 
 
 def _ending_in_shard(record: SampleRecord) -> str:
-    """The ending of the picture among a sample's members; empty: it has none."""
+    """The extension of the picture among a sample's members; empty: it has none."""
     fields = (tarfiles.split(member)[1] for member in record.members)
     return next((field for field in fields if field in FORMATS), "")
 

@@ -16,50 +16,50 @@ from .base import MadeFile, Special
 
 
 class Folder(abc.ABC):
-    """A root below which files are written and read by relative paths with ``/``."""
+    """A root folder; files below it are written and read by relative paths with ``/``."""
 
     local: bool
     address: str
 
     @abc.abstractmethod
     def write(self, made: MadeFile) -> None:
-        """Write one made file, or what replaces it, at its path."""
+        """Write one generated file, or what replaces it, at its path."""
 
     @abc.abstractmethod
     def open(self, path: str, mode: str) -> IO[bytes]:
-        """A file of the corpus's own (manifest); ``mode`` is ``rb`` or ``wb``."""
+        """Open one of the corpus's own files (a manifest); ``mode`` is ``rb`` or ``wb``."""
 
     @abc.abstractmethod
     def look(self, path: str) -> tuple[Special | None, bytes | None]:
-        """What is at the path, and the bytes of an ordinary file that may be read. Never blocks."""
+        """What is at the path, and the bytes of an ordinary readable file. Never blocks."""
 
     @abc.abstractmethod
     def paths(self) -> Iterator[str]:
-        """Every path below the root, without the folders that contain something."""
+        """Every path below the root, except folders that contain something."""
 
     @abc.abstractmethod
     def exists(self) -> bool:
-        """Whether there is anything at the address, an empty folder aside."""
+        """Whether there is anything at the address other than an empty folder."""
 
     @abc.abstractmethod
     def beside(self, mark: str) -> Folder:
-        """A hidden neighbour of this folder, on the same disk."""
+        """A hidden sibling of this folder, on the same disk."""
 
     @abc.abstractmethod
     def create(self) -> None:
-        """Make the folder itself, with all above it."""
+        """Make the folder and all its parents."""
 
     @abc.abstractmethod
     def remove(self) -> None:
-        """Delete the folder and all in it, if it is there."""
+        """Delete the folder and everything in it, if it exists."""
 
     @abc.abstractmethod
     def rename(self, target: Folder) -> None:
-        """Rename this folder to ``target``, where there is nothing or an empty folder."""
+        """Rename this folder to ``target``, which does not exist or is an empty folder."""
 
 
 def folder(address: str) -> Folder:
-    """The folder of an address: ``DIR``, ``file://…``, ``memory://…``, or whatever else fsspec knows.
+    """The folder of an address: ``DIR``, ``file://…``, ``memory://…``, or anything else that fsspec knows.
 
     Raises:
         UserError: fsspec is not installed, or knows no such protocol.
@@ -80,7 +80,7 @@ def folder(address: str) -> Folder:
 
 
 class LocalFolder(Folder):
-    """A folder of this machine."""
+    """A folder on this machine."""
 
     local = True
 
@@ -108,7 +108,7 @@ class LocalFolder(Folder):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             done = os.write(descriptor, made.data)
-            while done < len(made.data):  # a large file, or a disk about to be full, which the next write says
+            while done < len(made.data):  # a large file, or a disk that is nearly full: the next write raises the error
                 done += os.write(descriptor, memoryview(made.data)[done:])
             if made.special == "no-permission":
                 os.fchmod(descriptor, 0)
@@ -120,7 +120,7 @@ class LocalFolder(Folder):
 
     def look(self, path: str) -> tuple[Special | None, bytes | None]:
         try:
-            # A pipe opens at once without blocking, and a link is not followed.
+            # Non-blocking: opening a pipe returns at once. A link is not followed.
             descriptor = os.open(self._at(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except FileNotFoundError:
             return "missing", None
@@ -167,7 +167,7 @@ class LocalFolder(Folder):
         return LocalFolder(os.path.join(above, f".{name}.{mark}-{os.getpid()}"))
 
     def remove_abandoned(self, mark: str) -> None:
-        """Delete what :meth:`beside` gave to processes that were killed since."""
+        """Delete the folders that :meth:`beside` gave to processes that were killed since."""
         above, name = os.path.split(self.address)
         import psutil
 
@@ -191,12 +191,12 @@ class LocalFolder(Folder):
         os.rename(self.address, target.address)
 
     def free_bytes(self) -> int:
-        """What an unprivileged user may still write on this folder's disk."""
+        """How many bytes an unprivileged user can still write on this folder's disk."""
         return shutil.disk_usage(self.address).free
 
 
 class RemoteFolder(Folder):
-    """A folder on any file system of fsspec's. Only ordinary files can be there."""
+    """A folder on any file system that fsspec knows. It can contain only ordinary files."""
 
     local = False
 
@@ -210,7 +210,7 @@ class RemoteFolder(Folder):
 
     def write(self, made: MadeFile) -> None:
         if made.special not in (None, "missing"):
-            raise UserError(f"{self.address} cannot hold a {made.special}: that needs a local folder")
+            raise UserError(f"{self.address} cannot contain a {made.special}: that needs a local folder")
         if made.data is not None:
             self._system.makedirs(self._at(made.path).rpartition("/")[0], exist_ok=True)
             self._system.pipe_file(self._at(made.path), made.data)

@@ -1,4 +1,4 @@
-"""Gzip streams whose bytes depend on their content alone, and what is left of one that was cut."""
+"""Gzip streams whose bytes depend only on their content, and reading what is left of a truncated one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def compress(data: bytes) -> bytes:
 
 
 def decompress(data: bytes) -> tuple[bytes, Exception | None]:
-    """Everything that can be had from the stream, and the error at its end; None: it ended as it should, or is empty."""
+    """Everything that can be read from the stream, and the error at its end; None: it ended correctly, or is empty."""
     found = bytearray()
     while data:
         stream = zlib.decompressobj(wbits=31)

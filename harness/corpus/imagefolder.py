@@ -27,11 +27,11 @@ from .truth import judge, judge_oddity, unsound
 from .words import file_stem, vocabulary
 
 _CHUNK = 256
-"""Samples in a chunk; a constant, so that chunks do not depend on the machine."""
+"""Samples in a chunk. It is constant, so that chunks do not depend on the machine."""
 
 
 class ImageFolder(CorpusKind):
-    """Pictures in one folder a class, as torchvision's ``ImageFolder`` and others walk them."""
+    """Pictures in one folder for each class, as torchvision's ``ImageFolder`` and others read them."""
 
     name = "imagefolder"
     one_file_a_sample = True
@@ -40,11 +40,11 @@ class ImageFolder(CorpusKind):
 
     def check(self, recipe: Recipe) -> None:
         try:
-            import PIL  # noqa: F401 - only whether it is there
+            import PIL  # noqa: F401 - only to see whether it is installed
         except ImportError as error:
             raise UserError("making pictures needs Pillow: pip install 'badbatch[corpus]'") from error
         if recipe.origin is None:
-            vocabulary(recipe.seed)  # drawn once, before processes share it; and Faker must be there
+            vocabulary(recipe.seed)  # drawn once, before processes share it; also checks that Faker is installed
         if recipe.samples > MAX_ID + 1:
             raise UserError(f"a picture's id mark can name {MAX_ID + 1:,} samples, not {recipe.samples:,}")
 
@@ -71,7 +71,7 @@ KIND = ImageFolder()
 
 
 class _Workshop:
-    """One process's means to make the samples of one recipe."""
+    """What one process needs to make the samples of one recipe."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
@@ -100,13 +100,13 @@ class _Workshop:
         return self._finished(sample, f"{label}/{file}", data, fault, marked, lambda: self._stored(neighbour, fault)[0])
 
     def copied(self, sample: int, path: str, neighbour: str) -> MadeFile:
-        """The user's own file, damaged if the lottery says so and its format allows."""
+        """The user's own file, damaged if the lottery selects it and its format allows it."""
         data = _contents(f"{self.recipe.origin}/{path}")
         fault = self.lottery[sample]
         if isinstance(fault, PictureFault) and not _fits(fault.needs, data):
             fault = self._fitting(sample, data)
         complaint = unsound(data)
-        if complaint is not None:  # the user's own file is bad: it is copied as it is, and the manifest says so
+        if complaint is not None:  # the user's own file is damaged: it is copied unchanged, and the manifest says so
             digest = hashlib.sha256(data).hexdigest()
             why = f"the original is damaged itself: {complaint}"
             said = {"pillow": complaint}
@@ -117,12 +117,12 @@ class _Workshop:
         return self._finished(sample, path, data, fault, False, lambda: _contents(f"{self.recipe.origin}/{neighbour}"))
 
     def _fitting(self, sample: int, data: bytes) -> DiskFault | None:
-        """Another of the recipe's faults, one that fits how this file is stored; None: none does."""
+        """Another fault of the recipe that fits how this file is stored; None: none does."""
         source = draw(self.recipe.seed, sample, "another fault")
         return self.lottery.redraw(source, lambda cls: not issubclass(cls, PictureFault) or _fits(cls.needs, data))
 
     def _stored(self, sample: int, fault: DiskFault | None) -> tuple[bytes, str]:
-        """The undamaged file in the format that the fault needs, and its ending."""
+        """The undamaged file in the format that the fault needs, and its extension."""
         if isinstance(fault, PictureOddity):
             return fault.encode(self.studio.canvas(sample))
         if isinstance(fault, PictureFault) and fault.needs == "png":
@@ -156,7 +156,7 @@ class _Workshop:
 
 
 def _judged_oddity(record: SampleRecord, oddity: PictureOddity, data: bytes) -> SampleRecord:
-    """An oddity is legal by its format's rules; whether it is good is what the first reference decoder says."""
+    """An oddity is legal by its format's rules. The first reference decoder decides whether it is good."""
     if oddity.in_name_alone:  # the bytes are those of any plain sample
         return replace(record, oddity=oddity.to_json(), took_hold=True)
     said, picture = judge_oddity(data)
@@ -199,7 +199,7 @@ def _contents(path: str) -> bytes:
 
 
 def _fits(needs: Needs, data: bytes) -> bool:
-    """Whether a file is stored as a fault needs it."""
+    """Whether a file is stored as the fault needs it."""
     if needs == "any":
         return True
     if needs == "png":
@@ -210,7 +210,7 @@ def _fits(needs: Needs, data: bytes) -> bool:
 
 @functools.cache
 def _permissions_hold() -> bool:
-    """Whether a file without permission cannot be read by this process; measured, since root is not the only exception."""
+    """Whether this process cannot read a file without permission; measured, since root is not the only exception."""
     descriptor, path = tempfile.mkstemp()
     os.close(descriptor)
     try:

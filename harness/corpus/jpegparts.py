@@ -1,4 +1,4 @@
-"""The structural places of a JPEG and a PNG file: what damage aims at."""
+"""The structural places of a JPEG and a PNG file, which faults damage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = [
 
 
 class Part(NamedTuple):
-    """One marker segment or chunk: ``data[start:stop]``, the marker or length before it included."""
+    """One marker segment or chunk: ``data[start:stop]``, including the marker or length before it."""
 
     name: str
     start: int
@@ -49,13 +49,13 @@ def jpeg_part(data: bytes, name: str) -> Part | None:
 
 
 def with_segment(data: bytes, marker: int, body: bytes) -> bytes:
-    """The JPEG with one more marker segment, after those that name its format; the body is at most 65,533 bytes."""
+    """The JPEG with one more marker segment, after those that name its format; the body has at most 65,533 bytes."""
     at = next((part.start for part in jpeg_parts(data) if part.name != "app"), 2)
     return b"".join((data[:at], bytes((0xFF, marker)), (len(body) + 2).to_bytes(2, "big"), body, data[at:]))
 
 
 def jpeg_scan(data: bytes) -> tuple[int, int]:
-    """Where entropy-coded data begins, and where the end-of-image marker (or the file) ends it."""
+    """The offsets where entropy-coded data begins, and where it ends (at the end-of-image marker or the end of the file)."""
     sos = jpeg_part(data, "sos")
     end = data.rfind(b"\xff\xd9")
     start = sos.stop if sos else min(2, len(data))
@@ -63,11 +63,11 @@ def jpeg_scan(data: bytes) -> tuple[int, int]:
 
 
 _NO_DATA = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
-"""A marker: what entropy-coded data cannot hold, restart markers aside."""
+"""A marker. Entropy-coded data cannot contain one, except restart markers."""
 
 
 def jpeg_is_complete(data: bytes) -> bool:
-    """Whether a baseline JPEG has every part, and one scan that goes on to an end marker at the file's end."""
+    """Whether a baseline JPEG has every part, and one scan that continues to an end marker at the file's end."""
     if not data.startswith(b"\xff\xd8"):
         return False
     parts = jpeg_parts(data)
@@ -78,7 +78,7 @@ def jpeg_is_complete(data: bytes) -> bool:
 
 
 def png_is_complete(data: bytes) -> bool:
-    """Whether a PNG has every part, each with its right checksum, up to an end chunk at the file's end."""
+    """Whether a PNG has every part, each with a correct checksum, up to an end chunk at the file's end."""
     if not data.startswith(PNG_SIGNATURE):
         return False
     chunks = list(png_chunks(data))
@@ -112,7 +112,7 @@ def png_crc(data: bytes) -> bytes:
 
 
 def payload(data: bytes) -> tuple[int, int]:
-    """Where the picture's coded content is: a JPEG's scan, a PNG's first IDAT body, else all after the first tenth."""
+    """Where the picture's coded content is: a JPEG's scan, a PNG's first IDAT body, otherwise all after the first tenth."""
     if data.startswith(PNG_SIGNATURE):
         chunk = png_chunk(data, "IDAT")
         return (chunk.start + 8, chunk.stop - 4) if chunk else (len(data), len(data))

@@ -1,4 +1,4 @@
-"""``jsonl``: one JSON object a line, with the fields of ``parquet``, plain or gzipped."""
+"""``jsonl``: one JSON object in each line, with the fields of ``parquet``, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHUNK = 4000  # samples: about half a second's work
 
 
 class JsonLinesKind(CorpusKind):
-    """One sample a line; see :data:`.declared.ROWS` for its fields."""
+    """One sample in each line; see :data:`.declared.ROWS` for its fields."""
 
     name = "jsonl"
     formats = ("jsonl", "jsonl.gz")
@@ -25,7 +25,7 @@ class JsonLinesKind(CorpusKind):
     def check(self, recipe: Recipe) -> None:
         check_choices(recipe, storage_of(recipe, self.formats))
         try:
-            import pyarrow.json  # noqa: F401 - only whether it is there
+            import pyarrow.json  # noqa: F401 - only to see whether it is installed
         except ImportError as error:
             raise UserError(
                 "lines are judged by pyarrow, which is not installed: pip install 'badbatch[corpus]'"
@@ -75,7 +75,7 @@ class JsonLinesKind(CorpusKind):
         if isinstance(whole, StoredFault):
             data = whole.change_bytes(data, Regions(((0, len(data)),), ((0, len(data)),), len(data)))
         said = lines.judge(data, compressed, stored)
-        # Where a newline was lost, what follows lies a line earlier than its place among the samples.
+        # Where a newline was lost, the following samples are one line earlier than their number.
         above = [bytes(text[: line.start]).count(b"\n") for line in stored]
 
         records = tuple(

@@ -1,4 +1,4 @@
-"""For kinds that put several samples into one file: which file holds which sample, and which of both are struck."""
+"""For kinds with several samples in a file: which file contains which sample, and which files and samples get a fault."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ class Regions:
     """Where the parts of a finished file are, as (start, stop) in bytes, for faults that damage bytes."""
 
     groups: tuple[tuple[int, int], ...]
-    """The data of each row group or record batch; for a compressed stream or a zip archive its one body."""
+    """The data of each row group or record batch; for a compressed stream or a zip archive, its one body."""
     bodies: tuple[tuple[int, int], ...]
-    """The largest part of each group: for Parquet, of its largest column."""
+    """The largest part of each group: for Parquet, its largest column."""
     footer: int
-    """Where the table of contents at the end begins; the file's length where there is none."""
+    """The offset of the table of contents at the end; the file's length if there is none."""
 
 
 class StoredFault(DiskFault):
-    """Base of the faults of kinds with several samples in a file; each overrides the one hook by which it acts.
+    """Base class of the faults of kinds with several samples in a file.
 
-    Hooks draw nothing at random: the fault's parameters hold everything that was drawn.
+    Each fault overrides the one hook that it needs.
+
+    Hooks draw nothing at random: the fault's parameters contain everything that was drawn.
     """
 
     formats: ClassVar[tuple[str, ...]] = ()
-    """The storage formats of its kinds that it fits; empty: all."""
+    """The storage formats of its kinds that it can be used in; empty: all."""
     adds_file: ClassVar[str | None] = None
-    """For an oddity that is a legal file without samples: the ending of its name, beside the file that was drawn."""
+    """For an oddity that is a legal file without samples: the extension of that file, which is put beside the drawn
+    file."""
 
     def change_row(self, row: dict[str, Any]) -> None:
         """Change one sample's fields (by name) in place, before it is stored."""
@@ -49,12 +52,12 @@ class StoredFault(DiskFault):
 
 
 class Layout:
-    """The files of one recipe, numbered from 0, and the exact choice of files and samples that are struck.
+    """The files of one recipe, numbered from 0, and the exact choice of files and samples that get a fault.
 
-    The budget ``damage * samples`` is shared between faults of samples and faults of whole files by their weights. A
-    fault of a file is taken to cost all its samples, and what their share leaves over goes to faults of samples. Where
-    faults were asked for by name, at least one file is struck by those of files, and at least one sample by those of
-    samples. The samples of a struck file have no damage of their own.
+    The budget ``damage * samples`` is divided between faults of samples and faults of whole files by their weights. A
+    fault of a file counts as damage to all its samples. What remains of the files' share goes to faults of samples. If
+    faults were named by the user, at least one file gets a fault of files, and at least one sample a fault of samples.
+    The samples of a file with a fault have no other damage.
 
     Args:
         storage: the storage format.
@@ -103,7 +106,7 @@ class Layout:
         return None if whole is not None and not whole.odd else fault
 
     def chunks(self, about: int) -> Iterator[Chunk]:
-        """Whole files in pieces of about so many samples; the payload is the range of file numbers."""
+        """Whole files in chunks of about this many samples; the payload is the range of file numbers."""
         step = max(1, about // self.per_file)
         for first in range(0, self.files, step):
             last = min(first + step, self.files)
@@ -111,12 +114,12 @@ class Layout:
 
 
 def storage_of(recipe: Recipe, formats: Sequence[str]) -> str:
-    """The recipe's storage format, or the kind's usual one, which stands first."""
+    """The recipe's storage format, or the kind's default (its first format)."""
     return recipe.format or formats[0]
 
 
 def check_choices(recipe: Recipe, storage: str) -> None:
-    """Refuse faults by name that this kind and format cannot have.
+    """Refuse faults that the user named and this kind and format cannot have.
 
     Raises:
         UserError: a fault that does not fit; the message names the nearest one that does.
@@ -139,11 +142,11 @@ def _choices(recipe: Recipe, storage: str, named: Sequence[Choice], odd: bool) -
 
 
 def _split(recipe: Recipe, choices: Sequence[Choice]) -> tuple[list[Choice], list[Choice], float]:
-    """Choices that strike files, those that strike samples, and the weight's share of the former."""
+    """Choices for files, choices for samples, and the files' share of the total weight."""
     known = disk_faults()
     of_files = [choice for choice in choices if known[choice.fault].level != "sample"]
     of_samples = [choice for choice in choices if known[choice.fault].level == "sample"]
     total = sum(choice.weight for choice in choices)
-    # Few files are struck: in what order the faults take their turns is drawn, or the same ones would always be left out.
+    # Only few files get a fault. The order of the faults is drawn; otherwise the same faults would always be left out.
     draw(recipe.seed, 0, "order of file faults").shuffle(of_files)
     return of_files, of_samples, sum(choice.weight for choice in of_files) / total if total else 0.0

@@ -1,4 +1,4 @@
-"""Samples as lines of JSON: what a fault of lines may do, and what readers say of the file that it leaves."""
+"""Samples as lines of JSON: what a fault of lines may do, and what readers say about the resulting file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .oracles import NOTHING, WHOLE, lossy, raises
 
 
 class LineFault(StoredFault):
-    """Base of the faults of lines."""
+    """Base class of the faults of lines."""
 
     newline = True
-    """Whether the line still ends with a newline; else it runs into the next one."""
+    """Whether the line still ends with a newline; otherwise it runs into the next one."""
 
     def change_line(self, line: bytes) -> bytes:
-        """The line, without its newline, as it is to be stored."""
+        """The line, without its newline, as it is stored."""
         return line
 
     def change_text(self, text: bytes) -> bytes:
@@ -41,11 +41,11 @@ class Line:
     stop: int
     """Where its bytes are in the text of the file, without the newline."""
     plain: bool
-    """Whether nothing befell it: neither damage nor an odd way of writing."""
+    """Whether nothing happened to it: neither damage nor an odd way of writing."""
 
 
 Found = list[tuple[int, bytes]]
-"""Lines as a reader finds them: where each begins in the text, and its bytes without the line's end."""
+"""Lines as a reader finds them: the offset of each in the text, and its bytes without the line's end."""
 
 
 def judge(data: bytes, compressed: bool, lines: Sequence[Line]) -> list[dict[str, str]]:
@@ -96,7 +96,10 @@ def _split(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_lines(data: bytes, compressed: bool) -> tuple[Found, Exception | None]:
-    """As a loop over the open file meets them; the buffering of ``gzip`` decides what is had of a stream that was cut."""
+    """Read as a loop over the open file does.
+
+    The buffering of ``gzip`` decides what can be read of a truncated stream.
+    """
     found: Found = []
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) if compressed else io.BytesIO(data) as file:
@@ -107,7 +110,7 @@ def _read_lines(data: bytes, compressed: bool) -> tuple[Found, Exception | None]
 
 
 def _read_all(data: bytes, compressed: bool) -> tuple[Found, Exception | None]:
-    """All that can be had of the stream, though it was cut."""
+    """Everything that can be read from the stream, even if it was cut."""
     text, error = gzipped.decompress(data) if compressed else (data, None)
     return list(_split(io.BytesIO(text))), error
 
@@ -127,7 +130,7 @@ def _forbidden(name: str) -> Any:
 
 
 def _by_pyarrow(texts: Sequence[bytes], plain: Sequence[bool]) -> Iterator[dict[str, Any] | str]:
-    """All plain lines at once, as anyone would read them, and each other line by itself."""
+    """All plain lines at once, as users read them, and each other line separately."""
     at_once: list[dict[str, Any]] = []
     together = [text for text, is_plain in zip(texts, plain) if is_plain]
     if together:
@@ -163,6 +166,6 @@ def _verdict(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
 
 
 def into_text(line: bytes, inserted: bytes) -> bytes:
-    """The line with bytes set into the string of its text, after the first mark."""
+    """The line with bytes inserted into its text string, after the first mark."""
     at = line.index(b"] ", line.index(b'"text":"')) + 2
     return line[:at] + inserted + line[at:]

@@ -1,4 +1,4 @@
-"""Makes a corpus: gives chunks to processes, writes files beside the target, then the manifest, and renames the folder at the end."""
+"""Makes a corpus: gives chunks to processes, writes files and manifest beside the target, and renames the folder at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .verify import strangers
 from .workers import ordered
 
 Progress = Callable[[int, int, int], None]
-"""Called with samples done, samples in all, and bytes written."""
+"""Called with samples done, samples in total, and bytes written."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class _Done:
     files: bytes
     """Lines of ``files.jsonl``."""
     unwritten: list[MadeFile] = field(default_factory=list)
-    """The files themselves, where only the first process can write them."""
+    """The files themselves, if only the first process can write them."""
 
 
 def make(
@@ -49,18 +49,18 @@ def make(
     pipes: bool = True,
     progress: Progress | None = None,
 ) -> dict[str, object]:
-    """Make a corpus; the same recipe and library versions give the same bytes, whatever ``jobs`` is.
+    """Make a corpus. The same recipe and library versions give the same bytes, whatever ``jobs`` is.
 
     Args:
-        address: a local folder, or any address of fsspec's; there must be nothing yet, or an empty folder.
-        recipe: what to make; its ``samples`` are counted from the files there when it has an ``origin``.
-        jobs: processes; None: one for each processor.
-        force: replace a folder that holds a corpus of badbatch's.
+        address: a local folder, or any address that fsspec knows; it must not exist yet, or be an empty folder.
+        recipe: what to make; if it has an ``origin``, its ``samples`` are counted from the files there.
+        jobs: number of processes; None: one for each processor.
+        force: replace a folder that contains a corpus made by badbatch.
         pipes: whether named pipes may be among the faults.
         progress: called now and then with the progress.
 
     Returns:
-        What ``corpus.json`` says.
+        The content of ``corpus.json``.
 
     Raises:
         UserError: the recipe is impossible, the target exists, or the disk is full. Nothing is left behind.
@@ -75,7 +75,7 @@ def make(
         target.remove_abandoned("making")
     workplace.remove()
     workplace.create()
-    _place.cache_clear()  # it remembers the folders that it made, and those of a removed corpus are gone
+    _place.cache_clear()  # it caches the folders that it made, and those of a removed corpus no longer exist
     free = workplace.free_bytes() if isinstance(workplace, LocalFolder) else None
     counts = Counts()
     try:
@@ -108,13 +108,13 @@ def _counted(recipe: Recipe) -> Recipe:
 
 
 def _for_target(recipe: Recipe, target: Folder) -> Recipe:
-    """Without the faults that only a local file system can hold, where the target is none."""
+    """The recipe without the faults that only a local file system supports, if the target is not local."""
     if target.local:
         return recipe
     placed = {name for name, cls in disk_faults(recipe.kind).items() if getattr(cls, "special", "missing") != "missing"}
     named = [choice.fault for choice in recipe.faults if choice.fault in placed]
     if named:
-        raise UserError(f"--fault {named[0]} needs a local folder: {target.address} can only hold ordinary files")
+        raise UserError(f"--fault {named[0]} needs a local folder: {target.address} can only contain ordinary files")
     return without_faults(recipe, placed)
 
 
@@ -179,7 +179,7 @@ def _fill(
             if free is not None and counts.bytes * recipe.samples > 2 * free * max(counts.samples, 1):
                 raise OSError(
                     errno.ENOSPC, os.strerror(errno.ENOSPC)
-                )  # it will be: better now than when all is written
+                )  # it will be full: report it now rather than after everything is written
             if progress is not None:
                 progress(counts.samples, recipe.samples, counts.bytes)
     finally:
@@ -195,7 +195,7 @@ def _fill(
 
 
 class _Output:
-    """A manifest file as it grows, with its digest."""
+    """A manifest file while it is written, with its digest."""
 
     def __init__(self, workplace: Folder, name: str) -> None:
         self.name = name
@@ -216,7 +216,7 @@ class _Output:
 
 
 def _work(recipe: Recipe, root: str | None, chunk: Chunk) -> _Done:
-    """Make one chunk: in a process of its own, or not. Files are written here if ``root`` is a local folder."""
+    """Make one chunk, in this or in another process. Files are written here if ``root`` is a local folder."""
     kind = kind_of(recipe.kind)
     place = _place(root) if root is not None else None
     counts, samples, files, unwritten = Counts(), [], [], []
@@ -252,13 +252,13 @@ def _processors() -> int:
 
 def _full(target: Folder, recipe: Recipe, counts: Counts, free: int | None) -> str:
     had = f" ({_megabytes(free)} were free)" if free is not None else ""
-    if not counts.samples:  # it was full before the first chunk was done: measure one in memory
+    if not counts.samples:  # the disk was full before the first chunk was done: measure a chunk in memory
         chunk = next(kind_of(recipe.kind).chunks(recipe))
         counts.samples = chunk.stop - chunk.start
         counts.bytes = sum(len(made.data or b"") for made in kind_of(recipe.kind).make(recipe, chunk))
     needed = counts.bytes * recipe.samples / counts.samples
     return (
-        f"the disk of {target.address} is too small: about {_megabytes(needed)} are needed{had}; nothing was left there"
+        f"the disk of {target.address} is too small: about {_megabytes(needed)} are needed{had}; nothing was left on it"
     )
 
 

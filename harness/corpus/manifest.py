@@ -22,19 +22,19 @@ from .folders import Folder, folder
 MANIFEST, FILES, CORPUS, README = "manifest.jsonl", "files.jsonl", "corpus.json", "README.md"
 OWN_FILES = (MANIFEST, FILES, CORPUS, README)
 _MARK = "badbatch corpus"
-_EDITED = ": was the corpus edited? badbatch corpus verify says what differs"
+_EDITED = ": was the corpus edited? badbatch corpus verify shows what differs"
 _KEYS = ("recipe", "seed", "counts", "manifests")
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: also names that are no valid Unicode survive
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII, so that names that are not valid Unicode survive
 
 
 def line(record: SampleRecord | FileRecord) -> bytes:
-    """One line of a manifest, with its end."""
+    """One line of a manifest, with its newline."""
     return _encode(record.to_json()).encode("ascii") + b"\n"
 
 
 @dataclass
 class Counts:
-    """What a corpus holds, added up as it is made."""
+    """What a corpus contains, counted while it is made."""
 
     samples: int = 0
     files: int = 0
@@ -44,7 +44,7 @@ class Counts:
     """By name and state."""
     oddities: Counter[tuple[str, str]] = field(default_factory=Counter)
     held_not: int = 0
-    """Samples that were struck and are as good as before."""
+    """Samples with a fault that are as good as before."""
 
     def add(self, record: SampleRecord) -> None:
         """Count one sample."""
@@ -57,7 +57,7 @@ class Counts:
         self.held_not += record.took_hold is False
 
     def include(self, other: Counts) -> None:
-        """Add what another part of the corpus holds."""
+        """Add the counts of another part of the corpus."""
         for name in ("samples", "files", "bytes", "held_not"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("states", "faults", "oddities"):
@@ -86,7 +86,7 @@ class Counts:
 def corpus_json(
     recipe: Recipe, counts: Counts, libraries: Mapping[str, str], digests: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What ``corpus.json`` says. ``digests`` has the name, sha256 and length of each manifest file."""
+    """The content of ``corpus.json``. ``digests`` has the name, sha256 and length of each manifest file."""
     return {
         "what": _MARK,
         "schema": SCHEMA_VERSION,
@@ -105,7 +105,7 @@ def digest_of(data: bytes) -> dict[str, Any]:
 
 
 def library_versions(names: tuple[str, ...]) -> dict[str, str]:
-    """Versions of Python and of those distributions that are installed, and of what Pillow was built with."""
+    """Versions of Python and of the given distributions that are installed, and of the libraries that Pillow was built with."""
     found = {"python": platform.python_version(), "zlib": zlib.ZLIB_RUNTIME_VERSION}
     found.update({name: version for name in names if (version := _version(name))})
     if "pillow" in found:
@@ -128,7 +128,7 @@ def read_corpus(where: Folder | str) -> dict[str, Any]:
     """``corpus.json`` of a corpus.
 
     Raises:
-        UserError: there is no corpus, or one of a schema that this version does not know.
+        UserError: there is no corpus, or its schema is unknown to this version.
     """
     where = folder(where) if isinstance(where, str) else where
     try:
@@ -149,7 +149,7 @@ def read_corpus(where: Folder | str) -> dict[str, Any]:
 
 
 def read_recipe(where: Folder | str) -> Recipe:
-    """The recipe by which a corpus was made.
+    """The recipe from which a corpus was made.
 
     Raises:
         UserError: there is no corpus, or its recipe was edited and can no longer be read.
@@ -166,7 +166,7 @@ def read_samples(where: Folder | str) -> Iterator[SampleRecord]:
     """Every sample's record, in order of ids, one at a time.
 
     Raises:
-        UserError: a line is not such a record, or its id is not the number of the line; the message names the line.
+        UserError: a line is not a valid record, or its id is not the number of the line; the message names the line.
     """
     where = folder(where) if isinstance(where, str) else where
     for number, text in enumerate(read_lines(where, MANIFEST)):
@@ -181,7 +181,7 @@ def read_samples(where: Folder | str) -> Iterator[SampleRecord]:
 
 
 def _problem(record: SampleRecord, number: int) -> str:
-    """What is wrong with a record that could be built, in words; empty: nothing."""
+    """What is wrong with a parsed record, in words; empty: nothing."""
     if record.id != number:
         return f"its id is {record.id!r}, and should be {number}"
     if not isinstance(record.path, str):
@@ -198,7 +198,7 @@ def read_lines(where: Folder | str, name: str) -> Iterator[bytes]:
     """The raw lines of one of a corpus's manifests.
 
     Raises:
-        UserError: it is not there.
+        UserError: it does not exist.
     """
     where = folder(where) if isinstance(where, str) else where
     try:

@@ -1,7 +1,7 @@
-"""The format of marked files: a good picture behind a mark that says what its decoder suffers.
+"""The format of marked files: a good picture after a mark that names an effect on the decoder.
 
-A marked file is :data:`MAGIC`, the name of the effect, a line end, and the undamaged picture's bytes. What really happens
-on decoding is the affair of :mod:`badbatch.harness.instrumentation.decoder`.
+A marked file is :data:`MAGIC`, the name of the effect, a newline, and the undamaged picture's bytes.
+:mod:`badbatch.harness.instrumentation.decoder` produces the effect on decoding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reference readers say about one sample, in fixed words, and the state that follows from what they all said."""
+"""What reference readers say about one sample, in fixed words, and the state that follows from their results."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from .base import State
 
 WHOLE = "whole"
 NOTHING = "nothing"
-"""The reader ended without an error, and never gave the sample, for example because it was behind a clean cut."""
+"""The reader ended without an error and never returned the sample, for example because it was after a clean cut."""
 _LENGTH = 160  # of a reader's message in the manifest
 
 
 def lossy(reason: str) -> str:
-    """The reader was content, and gave something else than the sample."""
+    """The reader raised no error, and returned something other than the sample."""
     return _line(f"lossy: {reason}")
 
 
 def raises(error: BaseException | str) -> str:
-    """The reader refused: with an exception, or, for a string, by a rule that the corpus declares."""
+    """The reader refused the sample: with an exception, or, for a string, by a rule that the corpus declares."""
     return _line(f"raises {type(error).__name__}: {error}" if isinstance(error, BaseException) else f"raises {error}")
 
 
 def state_of(said: Mapping[str, str]) -> tuple[State, str]:
-    """The state of a sample of which the readers said this, and the reason where it is not good.
+    """The state that follows from the readers' results, and the reason if the sample is not good.
 
-    Good when all had it whole; missing when none ever met it; damaged when at least one refused it and none gave
-    anything for it; else contested: they disagree, or were content though content was lost.
+    Good if all returned it whole; missing if none ever reached it; damaged if at least one refused it and none returned
+    anything for it; otherwise contested: they disagree, or raised no error although content was lost.
     """
     if all(word == WHOLE for word in said.values()):
         return State.GOOD, ""

@@ -1,4 +1,4 @@
-"""The user's own good files, for ``--from``: walked in one fixed order, only ever read."""
+"""The user's own good files, for ``--from``: listed in a fixed order, and only ever read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ENDINGS = (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".gif", ".tif", ".tiff", ".
 
 
 def originals(root: Path) -> Iterator[str]:
-    """Paths of the picture files below ``root``, relative and with ``/``, folder by folder in order of their names.
+    """Paths of the picture files below ``root``, relative and with ``/``, sorted folder by folder.
 
     Raises:
-        UserError: ``root`` is not a folder that can be read.
+        UserError: ``root`` is not a readable folder.
     """
 
     def walk(folder: str, within: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Pictures that look like pictures: a shaded ground, shapes, a little grain, a line or two of text."""
+"""Generated pictures: a shaded background, shapes, a little grain, a line or two of text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Pixels = npt.NDArray[np.uint8]
 
 
 def paint(draw: random.Random, size: tuple[int, int], words: Vocabulary) -> Pixels:
-    """A new picture, ``(height, width, 3)`` uint8, that a JPEG encoder finds about as hard as a photograph."""
+    """A new picture, ``(height, width, 3)`` uint8, about as hard to compress as a photograph."""
     from PIL import Image, ImageDraw, ImageFont
 
     width, height = size

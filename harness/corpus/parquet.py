@@ -9,7 +9,7 @@ from .tables import TableKind
 
 
 class ParquetKind(TableKind):
-    """One sample a row; see :data:`.declared.ROWS` for its columns."""
+    """One sample in each row; see :data:`.declared.ROWS` for its columns."""
 
     name = "parquet"
     formats = ("parquet",)

@@ -1,4 +1,4 @@
-"""Feeding a corpus's slow pipes, so that each delivers its picture, late."""
+"""Writes into a corpus's slow pipes, so that each delivers its picture late."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .manifest import read_recipe, read_samples
 from .recipe import kind_of
 
 _POLL_S = 0.02
-_PIECES = 6  # each costs a wake-up, which comes late where the machine is busy
+_PIECES = 6  # each piece costs a wake-up, which is late on a busy machine
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def feeding(root: str) -> Iterator[int]:
     """While it is open, every slow pipe of the corpus delivers its undamaged sample to each reader.
 
     Yields:
-        How many pipes are fed. Hanging pipes never are.
+        How many pipes are written to. Hanging pipes never are.
     """
     slow = [record for record in read_samples(root) if record.state is State.SLOW]
     recipe = read_recipe(root)
@@ -49,27 +49,27 @@ def _seconds(record: SampleRecord) -> float:
 
 
 def _feed(root: str, path: str, data: bytes, seconds: float, stop: threading.Event) -> None:
-    """Wait for a reader, give it the data piece by piece, and again. Never blocks longer than a poll."""
+    """Wait for a reader, write the data piece by piece, and repeat. Never blocks longer than one poll."""
     above, name = os.path.split(os.path.abspath(root))
-    beside = os.path.join(above, f".{name}")  # not within: a loader may be walking the corpus
+    beside = os.path.join(above, f".{name}")  # not inside the corpus: a loader may be listing it
     piece = max(1, -(-len(data) // _PIECES))
     while not stop.is_set():
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
-            if error.errno != errno.ENXIO:  # gone: the corpus was removed
+            if error.errno != errno.ENXIO:  # the pipe does not exist any more: the corpus was removed
                 return
-            stop.wait(_POLL_S)  # nobody reads
+            stop.wait(_POLL_S)  # no reader
             continue
-        # Who opens it from now on gets a pipe of its own: its share of this one could be nothing, and a writer who opened
-        # this one again could keep its reader from ever meeting the end.
+        # Replace the pipe first: two readers of one pipe would share its bytes, and a second writer could keep the
+        # first reader from seeing the end.
         renewed = _renew(path, beside)
         try:
             at = 0
             while at < len(data) and not stop.wait(seconds / _PIECES):
                 try:
                     at += os.write(descriptor, data[at : at + piece])
-                except BlockingIOError:  # the pipe is full: the reader is slower than we are
+                except BlockingIOError:  # the pipe is full: the reader is slower than the writer
                     continue
         except BrokenPipeError:  # the reader left
             pass
@@ -80,7 +80,7 @@ def _feed(root: str, path: str, data: bytes, seconds: float, stop: threading.Eve
 
 
 def _renew(path: str, beside: str) -> bool:
-    """Put a new pipe in the place of the one there; False: its folder was removed."""
+    """Replace the pipe with a new one; False: its folder was removed."""
     fresh = f"{beside}.pipe-{threading.get_ident()}"
     try:
         os.mkfifo(fresh)

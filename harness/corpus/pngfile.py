@@ -1,4 +1,4 @@
-"""PNG files written at a third of the cost of an encoder that tries every filter on every row."""
+"""Writes PNG files in a third of the time of an encoder that tries every filter on every row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .jpegparts import PNG_SIGNATURE
 _UP = 2  # the filter that stores each row as its difference from the one above
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 _DATA_BYTES = 1 << 16
-"""Of one IDAT chunk, as Pillow has them: large pictures have several."""
+"""The size of one IDAT chunk, as in Pillow; large pictures have several."""
 
 
 def png_bytes(pixels: npt.NDArray[Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""``README.md`` of a corpus: what the folder is, and what in it can block or fail a program that copies or reads it."""
+"""``README.md`` of a corpus: what the folder is, and what in it can block or break a program that copies or reads it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _READERS = {
 }
 NAMES = {
     "fifo": "named pipes (FIFOs)",
-    "dangling-link": "symbolic links to nothing",
+    "dangling-link": "symbolic links to files that do not exist",
     "directory": "folders in place of files",
     "no-permission": "files without permission to read",
 }
 
 
 def special_counts(corpus: Mapping[str, Any]) -> dict[str, int]:
-    """How many paths of a corpus are no ordinary file, by what they are (``fifo`` …); ``corpus`` is its ``corpus.json``."""
+    """How many paths of a corpus are not ordinary files, by what they are (``fifo`` …); ``corpus`` is its ``corpus.json``."""
     found: dict[str, int] = {}
     known = disk_faults()
     for name, states in corpus["counts"]["fault"].items():
@@ -35,7 +35,7 @@ def special_counts(corpus: Mapping[str, Any]) -> dict[str, int]:
 
 
 def readme(corpus: Mapping[str, Any]) -> str:
-    """The text, in Markdown; it names no version and no date, so that the same recipe gives the same bytes."""
+    """The text, in Markdown. It names no version and no date, so that the same recipe gives the same bytes."""
     recipe, counts = corpus["recipe"], corpus["counts"]
     states = ", ".join(f"{number:,} {state}" for state, number in counts["state"].items())
     lines = [

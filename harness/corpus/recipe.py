@@ -13,8 +13,8 @@ from ..nearest import hint
 from .base import KINDS, Choice, CorpusKind, Recipe
 from .damage import disk_faults
 
-_LISTED = "badbatch corpus faults lists what there is"
-_LARGEST = 16_384  # pixels each way; a corpus of larger pictures is a mistyped size
+_LISTED = "badbatch corpus faults lists all"
+_LARGEST = 16_384  # pixels in each direction; a larger size is probably a typing mistake
 
 
 def kind_of(name: str) -> CorpusKind:
@@ -31,26 +31,26 @@ def kind_of(name: str) -> CorpusKind:
 
 
 def checked(recipe: Recipe) -> Recipe:
-    """The recipe, found to be possible. Oddities among its faults are moved to where they belong.
+    """The recipe, after a check that it is possible. Oddities among its faults are moved to ``odd_faults``.
 
     Raises:
-        UserError: a number is out of range, a fault is unknown or does not fit, a library is missing.
+        UserError: a number is out of range, a fault is unknown or does not fit, or a library is missing.
     """
     kind = kind_of(recipe.kind)
     if recipe.samples < 1:
-        raise UserError(f"a corpus has at least one sample, not {recipe.samples}")
+        raise UserError(f"a corpus needs at least one sample, not {recipe.samples}")
     for name, share in (("damage", recipe.damage), ("oddities", recipe.oddities)):
         if not 0 <= share <= 1:
-            raise UserError(f"--{name} is a share from 0 % to 100 %, not {100 * share:g} %")
+            raise UserError(f"--{name} must be between 0 % and 100 %, not {100 * share:g} %")
     if recipe.damage + recipe.oddities > 1:
         raise UserError(
-            f"--damage and --oddities strike different samples: {100 * recipe.damage:g} % and "
+            f"--damage and --oddities select different samples: {100 * recipe.damage:g} % and "
             f"{100 * recipe.oddities:g} % are more than all of them"
         )
     if not all(1 <= pixels <= _LARGEST for pixels in recipe.size):
-        raise UserError(f"--size is between 1x1 and {_LARGEST}x{_LARGEST}, not {recipe.size[0]}x{recipe.size[1]}")
+        raise UserError(f"--size must be between 1x1 and {_LARGEST}x{_LARGEST}, not {recipe.size[0]}x{recipe.size[1]}")
     if recipe.per_file < 1:
-        raise UserError(f"--per-file is at least 1, not {recipe.per_file}")
+        raise UserError(f"--per-file must be at least 1, not {recipe.per_file}")
     if recipe.format is not None and kind.formats and recipe.format not in kind.formats:
         raise UserError(f"{recipe.kind} has no format {recipe.format!r}{hint(recipe.format, kind.formats)}")
     recipe = _sorted_out(recipe)
@@ -67,7 +67,7 @@ def _sorted_out(recipe: Recipe) -> Recipe:
             reason = "there is no fault" if choice.fault not in disk_faults() else f"{recipe.kind} has no fault"
             raise UserError(f"{reason} {choice.fault!r}{hint(choice.fault, fitting, _LISTED)}")
         if not choice.weight > 0:
-            raise UserError(f"--fault {choice.fault}: a weight is more than 0, not {choice.weight:g}")
+            raise UserError(f"--fault {choice.fault}: a weight must be more than 0, not {choice.weight:g}")
         cls = fitting[choice.fault]
         known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         for name in set(choice.parameters) - known:
@@ -77,16 +77,16 @@ def _sorted_out(recipe: Recipe) -> Recipe:
         except (TypeError, ValueError) as error:
             raise UserError(f"--fault {choice.fault}: {error}") from error
         if choice.at is not None and not 0 <= choice.at < recipe.samples:
-            raise UserError(f"--fault {choice.fault} is for sample {choice.at}, and there are {recipe.samples} samples")
+            raise UserError(f"--fault {choice.fault} is for sample {choice.at}, but there are only {recipe.samples} samples")
         (oddities if cls.odd else damage).append(choice)
     drawn = any(choice.at is None for choice in oddities)
     if drawn and not recipe.oddities and not damage:
-        raise UserError(f"--fault {oddities[0].fault} is a legal oddity: say how many with --oddities")
+        raise UserError(f"--fault {oddities[0].fault} is a legal oddity: give the number with --oddities")
     return dataclasses.replace(recipe, faults=tuple(damage), odd_faults=tuple(oddities))
 
 
 def without_faults(recipe: Recipe, names: set[str]) -> Recipe:
-    """The recipe with those faults left out of what it draws from; faults that it names stay as they are."""
+    """The recipe with these faults removed from those it draws from; faults that it names are kept."""
     known = disk_faults(recipe.kind)
     if recipe.faults or not names & set(known):
         return recipe
@@ -95,7 +95,7 @@ def without_faults(recipe: Recipe, names: set[str]) -> Recipe:
 
 
 def without_pipes(recipe: Recipe) -> Recipe:
-    """The recipe without named pipes: a program that copies or hashes every path of a folder waits at one for ever.
+    """The recipe without named pipes: a program that copies or hashes every path of a folder hangs when it reads one.
 
     Raises:
         UserError: the recipe names a fault that is a pipe.
@@ -103,7 +103,7 @@ def without_pipes(recipe: Recipe) -> Recipe:
     pipes = {name for name, cls in disk_faults(recipe.kind).items() if getattr(cls, "special", None) == "fifo"}
     named = [choice.fault for choice in recipe.faults if choice.fault in pipes]
     if named:
-        raise UserError(f"--fault {named[0]} is a named pipe, and --no-pipes leaves pipes out: give one of the two")
+        raise UserError(f"--fault {named[0]} is a named pipe, and --no-pipes allows none: give one of the two")
     return without_faults(recipe, pipes)
 
 
@@ -119,7 +119,7 @@ def parse_share(text: str) -> float:
     except ValueError:
         raise UserError(f"a share is written like 5% or 0.05, not {text!r}") from None
     if not 0 <= share <= 1:
-        raise UserError(f"a share is between 0% and 100%, not {text}")
+        raise UserError(f"a share must be between 0% and 100%, not {text}")
     return share
 
 
@@ -167,7 +167,7 @@ def _number_or_text(text: str) -> Any:
 
 
 def _with_types(fault: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that the fault declares as text stay text, though they look like numbers (``at=0.5``)."""
+    """Parameters that the fault declares as text stay text, even if they look like numbers (``at=0.5``)."""
     cls = disk_faults().get(fault)
     if cls is None:
         return dict(parameters)

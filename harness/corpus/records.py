@@ -1,4 +1,4 @@
-"""From what readers said of a sample to its line in the manifest, for kinds with several samples in a file."""
+"""Turns what readers said about a sample into its line in the manifest, for kinds with several samples in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .oracles import state_of
 
 
 def _odd_of_samples(fault: DiskFault) -> bool:
-    return fault.odd and getattr(fault, "adds_file", None) is None  # a file beside them makes no sample odd
+    return fault.odd and getattr(fault, "adds_file", None) is None  # an extra file beside the samples makes no sample odd
 
 
 def record_of(
@@ -30,13 +30,13 @@ def record_of(
     """The truth about one sample.
 
     Args:
-        stored: the sample's own bytes as they went into the file.
+        stored: the sample's own bytes as written into the file.
         wanted: the same before the damage.
         own: the fault or oddity of the sample itself.
-        whole: that of its file, which is blamed where the sample suffered without one of its own.
-        neighbour: the fault of another sample, which is blamed where neither of these is there.
-        changed: whether the sample was stored otherwise than meant; None: when ``stored`` is not ``wanted``.
-        place: further fields of the record that say where the sample lies.
+        whole: the fault of its file; recorded if the sample was damaged without a fault of its own.
+        neighbour: the fault of another sample; recorded if neither ``own`` nor ``whole`` explains the damage.
+        changed: whether the sample was stored differently from what was meant; None: if ``stored`` is not ``wanted``.
+        place: further fields of the record that say where the sample is.
     """
     state, why = state_of(said)
     struck = own if own is not None and not own.odd else None

@@ -1,4 +1,4 @@
-"""Samples as members of tar shards: what a fault of shards may do, and what readers say of the shard that it leaves."""
+"""Samples as members of tar shards: what a fault of shards may do, and what readers say about the resulting shard."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from .tarfiles import Member, Placed
 
 @dataclass(frozen=True)
 class Shard:
-    """What a fault of one sample may know of its shard."""
+    """What a fault of one sample may know about its shard."""
 
     ids: range
     per_shard: int
     """Samples in a full shard."""
     keys: Mapping[int, str]
-    """Of the shard's samples, and of those at the same places of the shards before and after it."""
+    """The keys of the shard's samples, and of the samples at the same places of the shards before and after it."""
 
     def partner(self, sample: int) -> int | None:
-        """The sample that follows in the shard, or for the last the one before; None: it is alone."""
+        """The next sample in the shard, or for the last sample the previous one; None: it is alone."""
         if len(self.ids) < 2:
             return None
         return sample + 1 if sample + 1 in self.ids else sample - 1
 
     def elsewhere(self, sample: int) -> int | None:
-        """The sample at the same place of the shard before, or else of the one after; None: there is but one shard."""
+        """The sample at the same place of the shard before, or otherwise of the shard after; None: there is only one shard."""
         for other in (sample - self.per_shard, sample + self.per_shard):
             if other in self.keys and other not in self.ids:
                 return other
@@ -36,18 +36,18 @@ class Shard:
 
 
 class ShardFault(StoredFault):
-    """Base of the faults of shards."""
+    """Base class of the faults of shards."""
 
     def change_key(self, key: str) -> str:
         """The sample's key, for an oddity of names."""
         return key
 
     def change_members(self, members: list[Member], sample: int, shard: Shard) -> list[Member]:
-        """All members of the shard, in order, after what befell this sample."""
+        """All members of the shard, in order, after the change to this sample."""
         return members
 
     def touches(self, sample: int, shard: Shard) -> tuple[int, ...]:
-        """The samples that may suffer besides the one that is struck, of any shard."""
+        """Other samples, of any shard, that the fault may damage too."""
         return ()
 
     def change_blocks(self, data: bytes, placed: Sequence[Placed]) -> bytes:
@@ -56,14 +56,14 @@ class ShardFault(StoredFault):
 
 
 def with_members(members: Sequence[Member], sample: int, own: Sequence[Member]) -> list[Member]:
-    """The members of all, with ``own`` in place of those of this sample, where its first stood."""
+    """All members, with ``own`` in place of the members of this sample, at the position of its first."""
     first = next(place for place, member in enumerate(members) if member.sample == sample)
     kept = [member for member in members if member.sample != sample]
     return [*kept[:first], *own, *kept[first:]]
 
 
 def middle(placed: Sequence[Placed], place: float) -> int:
-    """Where in ``placed`` the first member of a sample stands, so far through the samples that follow the first (0…1)."""
+    """The index in ``placed`` of the first member of a sample, this far through the samples that follow the first (0…1)."""
     firsts = [at for at, item in enumerate(placed) if at == 0 or placed[at - 1].member.sample != item.member.sample]
     after = firsts[1:] or firsts
     return after[int(place * len(after))]
@@ -87,7 +87,7 @@ def judge(
         last = given.groups[-1][0] if given.groups else None
         for sample, (key, fields) in wanted.items():
             groups = found.get(stored_keys[sample], [])
-            # The error ended the reading within the group that was read last, or before all that were not read.
+            # The error ended the reading inside the group that was read last, or before all groups that were not read.
             cut = given.error if not groups or stored_keys[sample] == last else None
             word = _verdict(groups, fields, cut)
             if word == WHOLE and stored_keys[sample] != key:

@@ -1,4 +1,4 @@
-"""The contact sheet as one HTML page that needs nothing else."""
+"""The contact sheet as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def html(sheet: Sheet) -> str:
-    """The sheet as an HTML page with its pictures inside."""
+    """The sheet as an HTML page that contains its pictures."""
     import jinja2
 
     environment = jinja2.Environment(

@@ -54,7 +54,7 @@ def png(sheet: Sheet) -> bytes:
 
 
 def _what(row: Row) -> list[str]:
-    """Parameters, reason and path, in lines that fit; at most six."""
+    """Parameters, reason and path, wrapped into at most six lines."""
     return [line for text in (row.parameters, row.why, row.record.path) for line in textwrap.wrap(_latin(text), 62)][:6]
 
 
@@ -99,7 +99,7 @@ def _draw(pen: Any, line: Sequence[Piece], left: float, top: int, mark: str) -> 
         if differs:
             pen.rectangle((left, top, left + wide, top + _LINE - 2), fill=mark)
         at = left
-        for letter in text:  # one by one: kerning would shift what follows against its mark
+        for letter in text:  # one by one: kerning would shift a letter away from its mark
             pen.text((at, top), letter, fill="black", font=_font(12))
             at += _wide(letter)
         left += wide
@@ -118,5 +118,5 @@ def _wide(letter: str) -> float:
 
 
 def _latin(text: str) -> str:
-    """The built-in font knows Latin letters alone."""
+    """The built-in font has only Latin letters."""
     return text.replace("…", "...").encode("latin-1", "replace").decode("latin-1")

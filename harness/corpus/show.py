@@ -1,4 +1,4 @@
-"""What a contact sheet shows: each fault of a corpus as its readers show it, before and after, its truth, and its reason."""
+"""What a contact sheet shows: each fault of a corpus before and after, in each reader's view, with its truth and reason."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 THUMB = 128
 """Pixels of a picture's longer side on the sheet."""
-_ALIKE = 24  # mean difference of two thumbnails, of 255, up to which an eye takes them for the same picture
-_LOUDER = 8  # how many times stronger a difference is shown than it is
+_ALIKE = 24  # mean difference of two thumbnails, of 255, up to which they look the same
+_LOUDER = 8  # the factor by which a shown difference is enlarged
 COLOURS = {  # of states, as classes of the page and words of the picture
     "good": "#2e7d32",
     "damaged": "#c62828",
@@ -43,7 +43,7 @@ class View:
 
     @property
     def kind(self) -> str:
-        """``picture``, ``whole`` (a reader that is content), ``refused``, ``note`` or ``absent``."""
+        """``picture``, ``whole`` (a reader without an error), ``refused``, ``note`` or ``absent``."""
         if self.picture is not None:
             return "picture"
         if not self.words:
@@ -65,17 +65,17 @@ class Row:
     record: SampleRecord
     count: int = 1
     views: dict[str, View] = field(default_factory=dict)
-    """By the title of their column."""
+    """By column title."""
     before: list[Piece] = field(default_factory=list)
-    """The sample's text before the damage, in pieces; empty where it has none."""
+    """The sample's text before the damage, in pieces; empty if it has none."""
     after: list[Piece] = field(default_factory=list)
-    """The stored text in pieces; empty where no reader finds any."""
+    """The stored text in pieces; empty if no reader finds any."""
     after_words: str = ""
     """Why there is no stored text."""
 
     @property
     def texts(self) -> list[tuple[str, list[Piece]]]:
-        """The texts with their titles: one where nothing differs, and none where the sample has none."""
+        """The texts with their titles: one if nothing differs, none if the sample has none."""
         if not self.before:
             return []
         if self.before == self.after:
@@ -92,22 +92,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Sheet:
-    """All that a contact sheet shows."""
+    """Everything that a contact sheet shows."""
 
     headline: str
     corpus: dict[str, Any]
     columns: tuple[str, ...]
-    """The titles of the views, in order: each row has all of them, or a placeholder."""
+    """The titles of the views, in order. Each row has all of them, or a placeholder."""
     rows: list[Row]
 
     @property
     def pictures(self) -> bool:
-        """Whether there is any picture on it."""
+        """Whether it has any picture."""
         return any(view.picture is not None for row in self.rows for view in row.views.values())
 
 
 def examples(where: Folder) -> list[Row]:
-    """A row for each fault and oddity in each state it came to: the first such sample, without its views.
+    """One row for each state of each fault and oddity: the first such sample, without its views.
 
     Raises:
         UserError: there is no manifest, or a line of it cannot be read.
@@ -153,13 +153,13 @@ _ORDER = (_BEFORE, _AFTER, _LENIENT, _OPENCV, _DIFFERENCE)
 
 
 def _groups(where: Folder, rows: list[Row]) -> dict[str, list[int]]:
-    """For the files of the rows the sizes of their row groups, by the manifest."""
+    """For the files of the rows: the sizes of their row groups, from the manifest."""
     wanted = {row.record.path for row in rows}
     sizes: dict[str, collections.Counter[int]] = collections.defaultdict(collections.Counter)
     for record in read_samples(where):
         if record.path in wanted:
             sizes[record.path][record.row_group or 0] += 1
-    # A group without a row has no record: its place among the others counts all the same.
+    # A group without a row has no record, but it still counts among the others.
     return {path: [groups[number] for number in range(max(groups) + 1)] for path, groups in sizes.items()}
 
 
@@ -196,7 +196,7 @@ def _pictures(record: SampleRecord, undamaged: bytes, data: bytes | None) -> Ite
 
 
 def _difference(before: Image.Image, after: Image.Image) -> View:
-    """Where two pictures that look alike differ, the brighter the more; in words where there is nothing to look for."""
+    """Where two similar pictures differ: the brighter, the larger the difference; in words if there is nothing to see."""
     from PIL import ImageChops, ImageStat
 
     if before.size != after.size:
@@ -212,7 +212,7 @@ def _difference(before: Image.Image, after: Image.Image) -> View:
 
 
 def _member(where: Folder, record: SampleRecord) -> bytes | None:
-    """The picture among the sample's members in a tar shard, by the reader that gives up last."""
+    """The picture among the sample's members in a tar shard, found by the most tolerant reader."""
     _, data = where.look(record.path)
     if not record.members or data is None:
         return None
@@ -229,7 +229,7 @@ def _member(where: Folder, record: SampleRecord) -> bytes | None:
 
 
 def _decoded(data: bytes, strict: bool) -> tuple[Image.Image | None, str]:
-    """The picture in RGB; or None, and the refusal in words."""
+    """The picture in RGB; or None, and the error in words."""
     from PIL import Image, ImageFile
 
     from .truth import refusal
@@ -238,7 +238,7 @@ def _decoded(data: bytes, strict: bool) -> tuple[Image.Image | None, str]:
     try:
         with Image.open(io.BytesIO(data)) as picture:
             return _rgb(picture), ""
-    except Exception as error:  # noqa: BLE001 - the decoder's refusal is what is shown
+    except Exception as error:  # noqa: BLE001 - the decoder's error is what is shown
         return None, refusal(error)
     finally:
         ImageFile.LOAD_TRUNCATED_IMAGES = before
@@ -253,7 +253,7 @@ def _by_opencv(data: bytes) -> tuple[Image.Image | None, str]:
         pixels = with_opencv(data)
     except ImportError:
         return None, _NOT_INSTALLED
-    except Exception as error:  # noqa: BLE001 - the decoder's refusal is what is shown
+    except Exception as error:  # noqa: BLE001 - the decoder's error is what is shown
         return None, refusal(error)
     if pixels.ndim == 3:
         pixels = pixels[..., [2, 1, 0, 3][: pixels.shape[2]]].copy()
@@ -271,7 +271,7 @@ def _rgb(picture: Image.Image) -> Image.Image:
 
 
 def thumb(picture: Image.Image) -> Image.Image:
-    """The picture with its longer side as long as :data:`THUMB`."""
+    """The picture, resized so that its longer side is :data:`THUMB`."""
     from PIL import Image
 
     scale = THUMB / max(picture.size)

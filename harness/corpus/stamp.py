@@ -1,6 +1,6 @@
-"""Many JPEG pictures from one: only the bits of the id mark are exchanged in the entropy-coded scan.
+"""Many JPEG pictures from one: only the bits of the id mark are replaced in the entropy-coded scan.
 
-The mark's cells are flat, so where a cell is a whole number of 8 × 8 blocks its code is known without any transform: the
+The mark's cells are flat. If a cell is a whole number of 8 × 8 blocks, its code is known without any transform: the
 difference of two levels, and an end of block. The result is byte for byte what libjpeg writes for the same pixels with
 the same quality (a test compares them), at a tenth of the cost.
 """
@@ -21,7 +21,7 @@ from ..identity.marks import draw_mark
 _GROUP = 6  # cells whose code is looked up at once
 _GROUP_BITS = (1 << _GROUP) - 1
 _GROUPS: dict[tuple[int, int, int], dict[tuple[int, int, int, int], str]] = {}
-"""What was looked up, by quality and blocks a cell (on which alone the codes depend)."""
+"""The cached codes, by quality and blocks in a cell; the codes depend on nothing else."""
 _TEMPLATE_ID = 0x555555
 
 
@@ -31,7 +31,7 @@ def can_stamp(size: tuple[int, int]) -> bool:
 
 
 def encode_jpeg(pixels: npt.NDArray[np.uint8], quality: int) -> bytes:
-    """A baseline JPEG with 4:2:0 chroma and the standard Huffman tables, as Pillow saves it."""
+    """A baseline JPEG with 4:2:0 chroma and the standard Huffman tables, as Pillow writes it."""
     from PIL import Image
 
     out = io.BytesIO()
@@ -40,12 +40,12 @@ def encode_jpeg(pixels: npt.NDArray[np.uint8], quality: int) -> bytes:
 
 
 class _Laid(NamedTuple):
-    """A piece of a scan, cut at the borders of bytes."""
+    """A piece of a scan, split at byte boundaries."""
 
     first: int
-    """The bits that fill up the byte in which it begins."""
+    """The bits that complete the byte in which it begins."""
     whole: bytes
-    """Those of whole bytes, as they stand in the file."""
+    """Its whole bytes, as they are in the file."""
     last: int
     last_bits: int
 
@@ -54,7 +54,7 @@ class Stamp:
     """One picture, ready to be written with any id.
 
     Args:
-        pixels: ``(height, width, 3)`` uint8 of a size that :func:`can_stamp`; drawn over.
+        pixels: ``(height, width, 3)`` uint8 of a size that :func:`can_stamp` accepts; it is overwritten.
         quality: of the JPEG, 1-100.
 
     Raises:
@@ -65,7 +65,7 @@ class Stamp:
         self._blocks = (pixels.shape[0] // GRID // 8, pixels.shape[1] // GRID // 8)
         draw_mark(pixels, _TEMPLATE_ID)
         self.template = template = encode_jpeg(pixels, quality)
-        """The file with some id."""
+        """The file with an arbitrary id."""
         self._read_header(template)
         bits = _as_text(template[len(self._head) : -2].replace(b"\xff\x00", b"\xff"))
         self._still: list[tuple[int, int]] = []
@@ -77,10 +77,10 @@ class Stamp:
                 raise HarnessError("the JPEG encoder codes the id mark's flat cells in an unknown way")
             self._still.append((int(bits[done:found] or "0", 2), found - done))
             done = found + len(run)
-        # The scan ends with the chroma's end of block, 00, so what ones follow are the padding of the last byte.
+        # The scan ends with the chroma's end of block, 00, so any ones that follow are the padding of the last byte.
         tail = bits[done:].rstrip("1")
         self._still.append((int(tail, 2), len(tail)))
-        # By far the longest piece lies between the strips. It is always the same but for where in a byte it begins.
+        # The piece between the strips is by far the longest. It is always the same, except for the bit where it begins.
         self._middle = max(range(len(self._still)), key=lambda piece: self._still[piece][1])
         self._laid: dict[int, _Laid] = {}
 
@@ -113,14 +113,14 @@ class Stamp:
                 for row in range(down):
                     # A row of units is two rows of blocks, each in the upper cells of the pair (0) or the lower (1).
                     upper, lower = 2 * row // down, (2 * row + 1) // down
-                    light, run = 1, []  # the quiet unit before is light
+                    light, run = 1, []  # the previous unit, which is quiet, is light
                     for shift in range(COLUMNS - _GROUP, -1, -_GROUP):
                         key = (upper, lower, light, word >> shift & _GROUP_BITS)
                         if key not in groups:
                             groups[key] = self._group(*key)
                         run.append(groups[key])
                         light = (word >> shift & 1) ^ lower
-                    # The quiet unit after belongs to the run: it is coded as a difference from the last block.
+                    # The quiet unit after it belongs to the run: it is coded as a difference from the last block.
                     run.append(self._codes[16 * light + 15])
                     runs.append("".join(run))
         return runs
@@ -136,7 +136,7 @@ class Stamp:
         return code
 
     def _read_header(self, jpeg: bytes) -> None:
-        """Keep the bytes before the scan, and the codes of every unit of flat cells after a light or a dark block."""
+        """Store the bytes before the scan, and the codes of every unit of flat cells after a light or a dark block."""
         at = 2
         while jpeg[at + 1] != 0xDA:
             at += 2 + int.from_bytes(jpeg[at + 2 : at + 4], "big")
@@ -152,7 +152,7 @@ def _codes_of(head: bytes) -> list[str]:
         marker, length = head[at + 1], int.from_bytes(head[at + 2 : at + 4], "big")
         body = head[at + 4 : at + 2 + length]
         if marker == 0xDB and body[0] == 0:
-            step = body[1]  # of the DC of luma; the first table of the first segment
+            step = body[1]  # the DC step of luma; the first table of the first segment
         elif marker == 0xC4:
             tables.update(_huffman(body))
         at += 2 + length
@@ -182,7 +182,7 @@ def _laid(value: int, bits: int, free: int) -> _Laid:
 
 
 def _stuffed(value: int, bits: int) -> bytes:
-    """Bits as they stand in a scan, where a zero follows each byte of ones."""
+    """Bits as bytes of a scan, where a zero byte follows each 0xFF byte."""
     return value.to_bytes(bits // 8, "big").replace(b"\xff", b"\xff\x00")
 
 

@@ -1,4 +1,4 @@
-"""What a trial has to know of the corpus that it reads."""
+"""What a trial must know about the corpus that it reads."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """What a trial has to know of its corpus, so that it can be judged, and the corpus made again, where it is gone."""
+    """What is needed to judge a trial, and to make its corpus again if it no longer exists."""
 
     recipe: str
-    """Of the corpus, as JSON text."""
+    """The recipe of the corpus, as JSON text."""
     states: tuple[tuple[int, str], ...] = ()
-    """(sample, state) of every sample that is not plainly good, in order: a value of
+    """(sample, state) of every sample that is not simply good, in order: a value of
     :class:`~badbatch.harness.corpus.base.State`, or ``odd`` for a legal oddity."""
     files: tuple[tuple[str, int, int], ...] = ()
     """(path, first sample, number of samples) of every file, in order of the samples; paths are relative, with ``/``."""
     groups: tuple[int, ...] = ()
-    """The first sample of every row group, where the files have such."""
+    """The first sample of every row group, if the files have row groups."""
     idle: tuple[tuple[int, str], ...] = ()
-    """(sample, why) of every sample whose fault did not take hold when the corpus was made: it is as good as before."""
+    """(sample, why) of every sample whose fault had no effect when the corpus was made: it is as good as before."""
 
     nameless: tuple[int, ...] | None = None
-    """The legal oddities whose pictures have no id mark: without a name beside it, such a picture cannot be told from another
-    of them. None: not known, in trials that an earlier version stored."""
+    """The legal oddities whose pictures have no id mark. Without a name, such pictures cannot be distinguished. None:
+    not known, in trials that an earlier version stored."""
 
     endings: tuple[tuple[int, str], ...] = ()
-    """(sample, ending) of every sample whose picture is in a shard with another ending than ``jpg``."""
+    """(sample, extension) of every sample whose picture is in a shard with another extension than ``jpg``."""
 
     def with_state(self, *states: str) -> tuple[int, ...]:
         """The samples in any of these states."""
         return tuple(sample for sample, state in self.states if state in states)
 
     def path_of(self, sample: int) -> str:
-        """The file that holds a sample, or should hold it; empty where there is none."""
+        """The file that contains a sample, or should contain it; empty if there is none."""
         return next((path for path, first, count in self.files if first <= sample < first + count), "")
 
     def to_json(self) -> dict[str, Any]:
@@ -43,7 +43,7 @@ class Stored:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Stored:
-        """The inverse of :meth:`to_json`, also after a trip through JSON text."""
+        """The inverse of :meth:`to_json`. Also accepts what JSON text gives back, with lists for tuples."""
         nameless = data.get("nameless")
         return cls(
             nameless=None if nameless is None else tuple(nameless),

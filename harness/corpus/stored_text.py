@@ -1,4 +1,4 @@
-"""The text of a sample whose kind has several in a file: as it was before the damage, and as it is stored."""
+"""The text of a sample, for kinds with several samples in a file: as it was before the damage, and as it is stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StoredTexts:
     """Reads the texts of the samples of one corpus.
 
     Args:
-        groups: for each path the sizes of its row groups, by the manifest.
+        groups: for each path the sizes of its row groups, from the manifest.
     """
 
     def __init__(self, where: Folder, kind: CorpusKind, recipe: Recipe, groups: Mapping[str, Sequence[int]]) -> None:
@@ -30,10 +30,10 @@ class StoredTexts:
         self._recipe = recipe
         self._groups = groups
         self._storage = storage_of(recipe, kind.formats)
-        self._file = functools.lru_cache(maxsize=1)(lambda path: where.look(path)[1])  # samples of one file follow each other
+        self._file = functools.lru_cache(maxsize=1)(lambda path: where.look(path)[1])  # samples of one file are read one after the other
 
     def before(self, record: SampleRecord) -> str:
-        """The undamaged row or line as JSON; of a sample in a shard its members, one after the other."""
+        """The undamaged row or line as JSON; for a sample in a shard its members, one after the other."""
         if isinstance(self._kind, WebDatasetKind):
             members = self._kind.members(self._recipe, record.id)
             return _listed((f"{record.id:08d}.{field}", data) for field, data in members.items())
@@ -46,7 +46,7 @@ class StoredTexts:
         return next(data for field, data in members.items() if field in ("jpg", "png"))
 
     def after(self, record: SampleRecord) -> tuple[str | None, str]:
-        """What a lenient reader finds of the sample in the same form; or None, and what it says instead."""
+        """The sample as a lenient reader finds it, in the same form; or None, and the reader's message."""
         data = self._file(record.path)
         if data is None:
             return None, "there is no file"

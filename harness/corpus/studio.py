@@ -1,4 +1,4 @@
-"""Where one process makes the pictures of one corpus: backgrounds are painted once, ids are marked into copies."""
+"""Makes the pictures of one corpus in one process: backgrounds are painted once, ids are drawn into copies."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from PIL import Image
 
 _STRETCH = 256
-"""Neighbouring samples that share their backgrounds: what one process makes at a time, so that it paints few of them."""
+"""Neighbouring samples that share their backgrounds. One process makes them together, so it paints few backgrounds."""
 _SHARED = 2
 _SAMPLES_A_BACKGROUND = 32
-_BACKGROUNDS = (8, 64)  # fewest and most in one corpus of any size: memory stays flat
+_BACKGROUNDS = (8, 64)  # minimum and maximum in one corpus of any size: memory stays constant
 _KEPT_BYTES = 32 << 20  # of decoded backgrounds
 
 
 @dataclass(frozen=True)
 class _Background:
     jpeg: bytes
-    """The picture at its own quality, with some mark in it."""
+    """The picture at its own quality, with an arbitrary mark in it."""
     quality: int
     stamp: Stamp | None
 
 
 class Canvas:
-    """One sample's undamaged picture, to be stored in any format."""
+    """One sample's undamaged picture, which can be stored in any format."""
 
     def __init__(self, studio: Studio, sample: int) -> None:
         self._studio, self._sample = studio, sample
@@ -44,17 +44,17 @@ class Canvas:
 
     @property
     def plain(self) -> bytes:
-        """The ordinary JPEG of it, ready made."""
+        """Its ordinary JPEG, already encoded."""
         return self._studio.jpeg(self._sample)
 
     @functools.cached_property
     def pixels(self) -> Pixels:
-        """``(height, width, 3)``, marked where it is large enough."""
+        """``(height, width, 3)``, with a mark if it is large enough."""
         return self._studio.pixels(self._sample)
 
     @functools.cached_property
     def quality(self) -> int:
-        """What its JPEG is saved with, 1-100."""
+        """The quality of its JPEG, 1-100."""
         return self._studio.quality(self._sample)
 
     @property
@@ -65,7 +65,7 @@ class Canvas:
         return Image.fromarray(self.pixels)
 
     def jpeg(self, **options: Any) -> bytes:
-        """A JPEG of it, with further options of Pillow's."""
+        """A JPEG of it, with further options for Pillow."""
         return saved(self.picture, "JPEG", quality=self.quality, **options)
 
     def png(self) -> bytes:
@@ -81,12 +81,12 @@ def saved(picture: Image.Image, format: str, **options: Any) -> bytes:
 
 
 class Studio:
-    """Makes any sample's undamaged picture, alike in every process.
+    """Makes any sample's undamaged picture, the same in every process.
 
     Args:
         seed: of the corpus.
         size: width and height.
-        samples: in the whole corpus; how many backgrounds there are depends on it.
+        samples: in the whole corpus; the number of backgrounds depends on it.
     """
 
     def __init__(self, seed: int, size: tuple[int, int], samples: int) -> None:
@@ -121,11 +121,11 @@ class Studio:
         return Canvas(self, sample)
 
     def quality(self, sample: int) -> int:
-        """What the sample's JPEG is saved with, 1-100."""
+        """The quality of the sample's JPEG, 1-100."""
         return self._background(self._number(sample)).quality
 
     def pixels(self, sample: int) -> Pixels:
-        """The sample's own pixels, ``(height, width, 3)`` uint8, marked where they are enough."""
+        """The sample's own pixels, ``(height, width, 3)`` uint8, with a mark if they are large enough."""
         pixels = self._decoded(self._number(sample)).copy()
         if self.marked:
             draw_mark(pixels, sample)
@@ -155,5 +155,5 @@ def studio(seed: int, size: tuple[int, int], samples: int) -> Studio:
 
 
 def picture_bytes(seed: int, sample: int, size: tuple[int, int], samples: int) -> bytes:
-    """The plain JPEG of one sample, for kinds that keep pictures in something else (a shard, a column)."""
+    """The plain JPEG of one sample, for kinds that store pictures inside something else (a shard, a column)."""
     return studio(seed, size, samples).jpeg(sample)

@@ -1,4 +1,4 @@
-"""A corpus in a few lines of text: its samples, its faults with an example each, and its paths that are no ordinary files."""
+"""A corpus in a few lines of text: its samples, one example of each fault, and its paths that are not ordinary files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .show import Row, examples, headline
 
 
 def summary(address: str) -> str:
-    """The text, with one line for each fault and oddity in each state that it came to.
+    """The text, with one line for each state of each fault and oddity.
 
     Raises:
         UserError: there is no corpus, or it was edited and cannot be read.

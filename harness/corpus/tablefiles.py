@@ -1,4 +1,4 @@
-"""Tables as bytes: Parquet, an Arrow IPC file, and one ``.npz`` a window; and where the parts of such a file are."""
+"""Tables as bytes: Parquet, an Arrow IPC file, and one ``.npz`` for each window; and where the parts of such a file are."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ SUFFIX = {"parquet": ".parquet", "arrow": ".arrow", "npz": ".npz"}
 
 
 def write(storage: str, table: pa.Table, groups: Sequence[int], checksums: bool = False) -> tuple[bytes, Regions]:
-    """The table as a file of row groups (or record batches) of these sizes, which may be 0; an ``.npz`` holds one row.
+    """The table as a file with row groups (or record batches) of these sizes, which may be 0.
+
+    An ``.npz`` contains one row.
 
     Args:
-        checksums: with a check sum for each page, where the format has them (Parquet).
+        checksums: with a checksum for each page, if the format has them (Parquet).
     """
     if storage == "parquet":
         return _parquet(table, groups, checksums)
@@ -77,7 +79,7 @@ def _npz(table: pa.Table) -> tuple[bytes, Regions]:
         value = table[field.name][0].as_py()
         kind = field.type.value_type if hasattr(field.type, "value_type") else field.type
         if value is None or (isinstance(value, list) and None in value):
-            arrays[field.name] = np.array(value, dtype=object)  # pickled, as numpy does it
+            arrays[field.name] = np.array(value, dtype=object)  # pickled, as numpy does
         else:
             arrays[field.name] = np.array(value, dtype=np.str_ if str(kind) == "string" else kind.to_pandas_dtype())
     sink = io.BytesIO()

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Piece = tuple[int, int, "pa.Table | str"]
-"""First row, number of rows, and what the reader gave for them: a table, or what it said instead."""
+"""First row, number of rows, and the reader's result for them: a table, or its message."""
 Reader = Callable[[bytes, Declared, Sequence[int], int], Iterator[Piece]]
-"""Of a file's bytes, what it declares, the sizes of its groups and its first id (ids follow each other)."""
+"""Called with a file's bytes, its declaration, the sizes of its groups and its first id (ids are consecutive)."""
 
 
 def judge(
@@ -51,7 +51,7 @@ def judge(
 
 
 def readers(storage: str) -> dict[str, Reader]:
-    """The reference readers of a format by name; DuckDB gives a second opinion on Parquet where it is installed."""
+    """The reference readers of a format by name. DuckDB is a second reader of Parquet if it is installed."""
     found: dict[str, Reader] = dict(_READERS[storage])
     if storage == "parquet" and _duckdb(os.getpid()) is not None:
         found["duckdb"] = _by_duckdb
@@ -80,7 +80,7 @@ def _mistyped(schema: pa.Schema, declared: Declared) -> str | None:
 
 
 def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table in this schema, as data set readers do it: by column name, what is not there null."""
+    """The table in this schema, as data set readers cast it: by column name; a missing column becomes null."""
     import pyarrow as pa
 
     columns = [
@@ -96,7 +96,10 @@ def _by_group(
     groups: Sequence[int],
     strict: bool,
 ) -> Iterator[Piece]:
-    """Each group by itself. Damaged bytes make readers raise errors of many classes, all of which say that they refuse."""
+    """Each group separately.
+
+    Damaged bytes make readers raise errors of many classes; all mean that the reader refuses.
+    """
     try:
         read, schema = opened()
     except Exception as error:  # noqa: BLE001 - any error means that the reader refuses it
@@ -167,26 +170,26 @@ _READERS: dict[str, dict[str, Reader]] = {
         "numpy-cast": functools.partial(_npz, strict=False),
     },
 }
-"""Each format's strict reader (exact types, check sums), and a lenient one that casts to the declared types."""
+"""Each format's strict reader (exact types, checksums), and a lenient one that casts to the declared types."""
 
 
 @functools.lru_cache(maxsize=1)
 def _duckdb(pid: int) -> tuple[Any, Any] | None:
-    """DuckDB's connection and the file system in memory that it reads from, one for each process; None: not installed."""
+    """DuckDB's connection and the in-memory file system that it reads from, one for each process; None: not installed."""
     try:
         import duckdb
         import fsspec
     except ImportError:
         return None
     memory = fsspec.filesystem("memory")
-    # Every file is read under one name, so that messages are the same in every process: nothing may be remembered of it.
+    # Every file is read under the same name, so that messages are the same in every process. Nothing may be cached.
     connection = duckdb.connect(config={"threads": 1, "enable_external_file_cache": False})
     connection.register_filesystem(memory)
     return connection, memory
 
 
 def _by_duckdb(data: bytes, declared: Declared, groups: Sequence[int], first: int) -> Iterator[Piece]:
-    """The whole file at once; where that fails, each group by the range of its ids."""
+    """The whole file at once; if that fails, each group by its range of ids."""
     opened = _duckdb(os.getpid())
     assert opened is not None
     connection, memory = opened

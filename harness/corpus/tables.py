@@ -1,4 +1,4 @@
-"""Kinds whose samples are rows of tables: rows are made, damaged, written as a file, and read back to learn the truth."""
+"""Kinds whose samples are rows of tables: rows are made, damaged, written as a file, and read back to measure the truth."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .records import record_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_GROUPS = 4  # row groups in a file, so that the loss of one is told from the loss of the file
-_CHUNK, _CHUNK_OF_FILES = 4000, 400  # samples, and samples in a file each: about half a second's work
+_GROUPS = 4  # row groups in a file, so that the loss of one differs from the loss of the file
+_CHUNK, _CHUNK_OF_FILES = 4000, 400  # samples, and samples with one file each: about half a second's work
 
 
 class TableFault(StoredFault):
-    """Base of the faults of rows and tables."""
+    """Base class of the faults of rows and tables."""
 
     def change_rows(self, rows: list[dict[str, Any]], place: int) -> None:
-        """Change the row at ``place`` among those of its file."""
+        """Change the row at ``place`` among the rows of its file."""
         self.change_row(rows[place])
 
     def change_table(self, table: pa.Table) -> pa.Table:
@@ -35,7 +35,7 @@ class TableFault(StoredFault):
         return groups
 
     def with_checksums(self) -> bool:
-        """Whether the file is to be written with a check sum for each page."""
+        """Whether the file is written with a checksum for each page."""
         return False
 
 
@@ -48,7 +48,7 @@ class TableKind(CorpusKind):
     def check(self, recipe: Recipe) -> None:
         check_choices(recipe, storage_of(recipe, self.formats))
         try:
-            import pyarrow  # noqa: F401 - only whether it is there
+            import pyarrow  # noqa: F401 - only to see whether it is installed
         except ImportError as error:
             raise UserError(
                 "tables are written by pyarrow, which is not installed: pip install 'badbatch[corpus]'"
@@ -85,7 +85,7 @@ class TableKind(CorpusKind):
         ids = layout.ids(number)
         faults = [layout.of_sample(sample) for sample in ids]
         whole = layout.of_file(number)
-        carried_out = faults[0] if layout.per_file == 1 else whole  # a file that is a sample has that sample's fault
+        carried_out = faults[0] if layout.per_file == 1 else whole  # a file that is one sample has that sample's fault
         strike = carried_out if isinstance(carried_out, TableFault) else TableFault()
 
         good = [self._row(recipe, sample, fault) for sample, fault in zip(ids, faults)]
@@ -97,7 +97,7 @@ class TableKind(CorpusKind):
             if isinstance(fault, TableFault) and not fault.odd and fault.level == "sample":
                 rows[place] = self.declared.row(
                     recipe.seed, ids[place]
-                )  # the good row's lists are not to change with it
+                )  # the lists of the good row must not change with it
                 fault.change_rows(rows, place)
         stored = [content.canonical(row) for row in rows]
 
@@ -130,6 +130,6 @@ class TableKind(CorpusKind):
 
 
 def _path(storage: str, number: int, ending: str = "") -> str:
-    if storage == "npz":  # a file each: at most a thousand in one folder
+    if storage == "npz":  # one file each: at most a thousand in one folder
         return f"data/{number // 1000:05d}/{number:08d}{tablefiles.SUFFIX[storage]}"
     return f"data/part-{number:05d}{ending}{tablefiles.SUFFIX[storage]}"

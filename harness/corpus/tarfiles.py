@@ -1,4 +1,4 @@
-"""Tar shards as bytes, and reference readers of them: what each gives, and how it ends."""
+"""Tar shards as bytes, and reference readers of them: what each returns, and how it ends."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Member(NamedTuple):
     """One file in a shard."""
 
     sample: int
-    """The sample that it belongs to, with any name."""
+    """The sample that it belongs to, whatever its name is."""
     name: str
     data: bytes
 
     @property
     def key(self) -> str:
-        """What the WebDataset convention takes for the sample's key: all before the first dot of the last part."""
+        """The sample's key in the WebDataset convention: everything before the first dot of the last path part."""
         return split(self.name)[0]
 
     @property
     def field(self) -> str:
-        """What it takes for the name of the field: all after that dot."""
+        """The field's name in the convention: everything after that dot."""
         return split(self.name)[1]
 
 
@@ -37,18 +37,18 @@ class Placed(NamedTuple):
 
     member: Member
     header: int
-    """Of its first header block, an extended header (PAX) where it has one."""
+    """The offset of its first header block, or of its extended header (PAX) if it has one."""
     data: int
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a reader gave of a shard before it came to its end."""
+    """What a reader returned from a shard until it ended."""
 
     groups: tuple[tuple[str, tuple[tuple[str, bytes], ...]], ...]
-    """Samples as the reader takes them: key, and (field, bytes) of each member, in order."""
+    """Samples as the reader sees them: key, and (field, bytes) of each member, in order."""
     error: BaseException | None
-    """What ended the reading, where it was not the end of the archive."""
+    """What ended the reading, if it was not the end of the archive."""
 
 
 def split(name: str) -> tuple[str, str]:
@@ -59,7 +59,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 def write(members: Sequence[Member]) -> tuple[bytes, list[Placed]]:
-    """The members as an uncompressed tar, whose headers hold nothing of this machine or hour."""
+    """The members as an uncompressed tar, whose headers contain nothing about this machine or time."""
     sink = io.BytesIO()
     placed = []
     with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -73,7 +73,7 @@ def write(members: Sequence[Member]) -> tuple[bytes, list[Placed]]:
 
 
 def strict(data: bytes, compressed: bool) -> Given:
-    """Member by member with tarfile, and no error swallowed; members of one key that follow each other are a sample.
+    """Read member by member with tarfile, without hiding errors. Consecutive members with one key are a sample.
 
     ``TarFile.next`` ends without an error at a bad header that is not the first; this reader raises there.
     """
@@ -100,7 +100,7 @@ def _walk(plain: bytes) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
             try:
                 info = tarfile.TarInfo.fromtarfile(archive)
             except (tarfile.EOFHeaderError, tarfile.EmptyHeaderError):  # type: ignore[attr-defined]
-                return  # the end marker, or the end of the file on a member's boundary, which no reader minds
+                return  # the end marker, or the end of the file at a member's boundary, which readers accept
             content = plain[info.offset_data : info.offset_data + info.size]
             if len(content) < info.size:
                 raise tarfile.ReadError("unexpected end of data")
@@ -109,7 +109,7 @@ def _walk(plain: bytes) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
 
 
 def resync(data: bytes, compressed: bool) -> Given:
-    """All that tarfile finds when it skips everything that is not a header, by key over the whole shard, the later of two equal names."""
+    """Everything that tarfile finds when it skips whatever is not a header, by key; of two equal names the later counts."""
     plain, ending = gzipped.decompress(data) if compressed else (data, None)
     groups: dict[str, dict[str, bytes]] = {}
     error: BaseException | None = ending

@@ -1,4 +1,4 @@
-"""Two texts beside each other: which parts of each the other has not, cut to what is worth reading."""
+"""Two texts side by side: what differs between them, shortened to the parts worth reading."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 import string
 from typing import NamedTuple
 
-_EXACT = 1000  # letters that differ at most, for a comparison word by word: its time grows with their square
+_EXACT = 1000  # letters that may differ for a comparison word by word: its time grows with their square
 _WORD = 20  # letters of the longest word that is marked as a whole
 _LETTERS = string.ascii_letters + string.digits
-_KEPT = 40  # letters kept on either side of a difference
-_MARKED = 160  # letters of a difference that are kept
+_KEPT = 40  # letters shown on either side of a difference
+_MARKED = 160  # letters shown of a difference
 
 
 class Piece(NamedTuple):
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 
 
 def differences(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
-    """Both texts in pieces, printable, with long pieces cut in the middle.
+    """Both texts in pieces, printable, with long pieces shortened in the middle.
 
     >>> differences("one two", "one too")[1]
     [Piece(text='one ', differs=False), Piece(text='too', differs=True)]
@@ -43,7 +43,7 @@ def differences(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
 
 
 def _common(one: str, other: str) -> int:
-    """How many letters the texts begin with in common."""
+    """How many letters the common beginning of the texts has."""
     low, high = 0, min(len(one), len(other))
     while low < high:  # halving compares whole slices: a text may have millions of letters
         half = (low + high + 1) // 2
@@ -52,7 +52,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _inside_word(common: str, *rests: str) -> int:
-    """How many letters at the end of what is common belong to a word that goes on: a whole word is marked."""
+    """How many letters at the end of the common part belong to a word that continues: a whole word is marked."""
     end = common[-_WORD:]
     word = len(end) - len(end.rstrip(_LETTERS))
     return word if word < _WORD and any(rest[:1] in _LETTERS for rest in rests if rest) else 0
@@ -71,7 +71,7 @@ def _middle(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
 
 
 def _readable(head: str, middle: list[Piece], tail: str) -> list[Piece]:
-    """The pieces, with the same letters kept around a difference on both sides, also where one of them has nothing there."""
+    """The pieces, with the same letters around a difference on both sides, also where one side has nothing."""
     pieces = [Piece(_cut(head, "", head[-_KEPT:]), False)]
     for text, differs in middle:
         rest = len(text) - _MARKED

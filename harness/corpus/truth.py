@@ -1,4 +1,4 @@
-"""What picture decoders make of a file: the truth about a damaged picture is measured, never assumed."""
+"""What picture decoders say about a file: the truth about a damaged picture is measured, never assumed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .oracles import WHOLE, lossy, raises
 
 Decoded = npt.NDArray[Any]
 Decoder = Callable[[bytes], Decoded]
-"""Bytes of a file to ``(height, width[, channels])``; raises any error."""
+"""Decodes the bytes of a file to ``(height, width[, channels])``; raises any error."""
 
 
 def with_pillow(data: bytes) -> Decoded:
-    """Pillow as it comes: strict about truncation, and about pictures far too large."""
+    """Pillow with its default settings: strict about truncation and about very large pictures."""
     from PIL import Image, ImageFile
 
     if ImageFile.LOAD_TRUNCATED_IMAGES:
-        raise RuntimeError("Pillow was told to load truncated images, so it cannot judge them")
+        raise RuntimeError("Pillow is set to load truncated images, so it cannot judge them")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with Image.open(io.BytesIO(data)) as picture:
@@ -38,7 +38,7 @@ def with_pillow(data: bytes) -> Decoded:
 
 
 def with_opencv(data: bytes) -> Decoded:
-    """OpenCV's ``imdecode``; it answers None to what it cannot read, which is raised here."""
+    """OpenCV's ``imdecode``. It returns None for what it cannot read; this function raises instead."""
     import cv2
 
     with _silenced():
@@ -49,7 +49,7 @@ def with_opencv(data: bytes) -> Decoded:
 
 
 REFERENCES: Mapping[str, Decoder] = {"pillow": with_pillow, "opencv": with_opencv}
-"""The decoders that judge, where they are installed."""
+"""The decoders that judge, if they are installed."""
 _MODULES = {"pillow": "PIL", "opencv": "cv2"}
 
 
@@ -60,7 +60,7 @@ def installed_references() -> dict[str, Decoder]:
 
 
 def opinion(decode: Decoder, data: bytes, undamaged: bytes) -> str:
-    """What one decoder says of ``data``: ``whole`` (as good as ``undamaged``), ``lossy: …`` or ``raises …``."""
+    """What one decoder says about ``data``: ``whole`` (as good as ``undamaged``), ``lossy: …`` or ``raises …``."""
     try:
         found = decode(data)
     except Exception as error:  # noqa: BLE001 - any error means that the decoder refuses it
@@ -80,12 +80,12 @@ def opinion(decode: Decoder, data: bytes, undamaged: bytes) -> str:
 
 
 def judge(data: bytes, undamaged: bytes) -> dict[str, str]:
-    """What every installed reference decoder says of ``data``."""
+    """What every installed reference decoder says about ``data``."""
     return {name: opinion(decode, data, undamaged) for name, decode in installed_references().items()}
 
 
 def judge_oddity(data: bytes) -> tuple[dict[str, str], Decoded | None]:
-    """What every installed reference decoder says of a legal file, and the picture that Pillow sees in it, if any."""
+    """What every installed reference decoder says about a legal file, and the picture that Pillow reads from it, if any."""
     said: dict[str, str] = {}
     seen: Decoded | None = None
     for name, decode in installed_references().items():
@@ -100,10 +100,10 @@ def judge_oddity(data: bytes) -> tuple[dict[str, str], Decoded | None]:
 
 
 def unsound(data: bytes) -> str | None:
-    """What is wrong with a file that should be good, by a quick look; None: nothing.
+    """What is wrong with a file that should be good, by a quick check; None: nothing.
 
-    A JPEG or PNG whose structure is whole from first byte to last is taken for sound: no decoder would notice more. Of
-    anything else Pillow decodes all but small.
+    A JPEG or PNG whose structure is whole from the first byte to the last is accepted: no decoder would notice more.
+    Any other file is decoded by Pillow at a small size.
     """
     if jpeg_is_complete(data) or png_is_complete(data):
         return None
@@ -126,10 +126,10 @@ def _shape(picture: Decoded) -> str:
 
 
 def refusal(error: Exception) -> str:
-    """A decoder's error in words, without memory addresses and other things that differ from run to run."""
+    """A decoder's error in words, without memory addresses and other details that differ between runs."""
     text = re.sub(r" ?<_io.BytesIO object at 0x[0-9a-f]+>", "", str(error)).strip()
     text = re.sub(r" at 0x[0-9a-f]+>?", "", text)
-    text = re.sub(r"OpenCV\(\S+\) \S+ error: ", "", text)  # the place in the source, on the machine that built it
+    text = re.sub(r"OpenCV\(\S+\) \S+ error: ", "", text)  # the source location, on the machine that built it
     name = type(error).__name__
     return f"{name if name[0].isupper() else f'{type(error).__module__}.{name}'}: {text}"
 

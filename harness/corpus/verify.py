@@ -17,7 +17,7 @@ from .manifest import CORPUS, MANIFEST, OWN_FILES, README, read_corpus, read_lin
 from .workers import ordered
 
 _LINES = 512
-_FEW = 1024  # files; below, more processes cost more than they save
+_FEW = 1024  # files; below this number, more processes cost more than they save
 What = Literal["missing", "changed", "kind", "extra", "manifest"]
 
 
@@ -38,12 +38,12 @@ def verify(
 ) -> Iterator[Change]:
     """All differences between a corpus and its manifest: missing, changed and extra files, and a changed manifest.
 
-    Special files are never opened. Of a file that this user may not read only the path is compared.
+    Special files are never opened. For a file that this user cannot read, only the path is compared.
 
     Args:
         address: of the corpus, as :func:`.make.make` takes it.
-        jobs: processes; None: one for each processor.
-        progress: called with how many of how many files were compared.
+        jobs: number of processes; None: one for each processor.
+        progress: called with the number of compared files and the number of all files.
 
     Raises:
         UserError: there is no corpus.
@@ -52,7 +52,7 @@ def verify(
     corpus = read_corpus(where)
     name = next(
         reversed(corpus["manifests"])
-    )  # files.jsonl where there is one: it alone knows the bytes of shared files
+    )  # files.jsonl if it exists: only it has the digests of shared files
     total = int(corpus["counts"]["files"])
     for own, digest in corpus["manifests"].items():
         yield from _own_changes(where, own, digest, corpus["counts"])
@@ -71,16 +71,16 @@ def verify(
 
 
 def strangers(where: Folder) -> Iterator[str]:
-    """Paths of the files in a corpus's folder that its manifest does not know.
+    """Paths of the files in a corpus's folder that its manifest does not list.
 
     Raises:
-        UserError: there is no corpus, or its manifest is not there.
+        UserError: there is no corpus, or its manifest does not exist.
     """
     corpus = read_corpus(where)
     yield from _extras(where, next(reversed(corpus["manifests"])))
     changes = list(_readme_changes(where, corpus))
     if (changes and changes[0].what != "missing") or ("readme" not in corpus and where.look(README)[0] != "missing"):
-        yield README  # somebody wrote it, or wrote into it
+        yield README  # somebody else wrote or changed it
 
 
 def _readme_changes(where: Folder, corpus: dict[str, Any]) -> Iterator[Change]:
@@ -98,16 +98,16 @@ def _own_changes(where: Folder, name: str, digest: dict[str, Any], counts: dict[
     for text in read_lines(where, name):
         found.update(text)
         length += len(text)
-        # Quotation marks within a value are escaped, so that this is the field and nothing else.
+        # Quotation marks inside a value are escaped, so this can only match the field.
         states[text.partition(b'"state":"')[2].partition(b'"')[0].decode("ascii", "replace")] += 1
     if found.hexdigest() != digest["sha256"]:
         yield Change("manifest", name, f"it was changed: it has {length} bytes, and {digest['length']} when it was made")
     elif name == MANIFEST and (dict(states) != counts["state"] or sum(states.values()) != counts["samples"]):
-        yield Change("manifest", CORPUS, "its numbers of samples and states are not those of the manifest")
+        yield Change("manifest", CORPUS, "its counts of samples and states differ from the manifest")
 
 
 def _compare(address: str, lines: list[bytes]) -> tuple[int, int, list[Change]]:
-    """How many of the lines' files are there, how many lines, and what is wrong with them."""
+    """How many of the files in the lines exist, how many lines there are, and what is wrong."""
     where = folder(address)
     there, changes = 0, []
     for text in lines:
@@ -131,13 +131,13 @@ def _difference(
     if found != special:
         if found == "missing":
             return "missing", ""
-        return "kind", f"there is {_words(found)}, and should be {_words(special)}"
+        return "kind", f"there is {_words(found)} in place of {_words(special)}"
     if data is None or record.get("sha256") is None:
         return None
     if len(data) != record["length"]:
         return "changed", f"{len(data)} bytes instead of {record['length']}"
     if hashlib.sha256(data).hexdigest() != record["sha256"]:
-        return "changed", f"other bytes, but as many ({len(data)})"
+        return "changed", f"same length ({len(data)}), but other bytes"
     return None
 
 
@@ -145,7 +145,7 @@ def _words(special: str | None) -> str:
     return {
         None: "an ordinary file",
         "missing": "nothing",
-        "dangling-link": "a link to nothing",
+        "dangling-link": "a dangling link",
         "directory": "a folder",
         "no-permission": "a file that may not be read",
         "fifo": "a named pipe",
@@ -153,7 +153,7 @@ def _words(special: str | None) -> str:
 
 
 def _extras(where: Folder, name: str, expected: int | None = None) -> Iterator[str]:
-    """Files that no record knows. Where it is known how many to expect they are counted, and a sound corpus costs no memory."""
+    """Files that no record names. If the expected number is known they are only counted, which needs no memory."""
     if expected is not None and sum(1 for path in where.paths() if path not in OWN_FILES) == expected:
         return
     known = set()

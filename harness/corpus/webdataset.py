@@ -1,4 +1,4 @@
-"""``webdataset``: tar shards of a picture, a text, a JSON object and a class for each sample, plain or gzipped."""
+"""``webdataset``: tar shards with a picture, a text, a JSON object and a class for each sample, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHUNK = 100  # samples: about half a second's work, most of it on pictures
 
 
 class WebDatasetKind(CorpusKind):
-    """One sample a group of members ``<key>.cls``, ``.jpg``, ``.json`` and ``.txt``; the key is the id in eight digits."""
+    """One sample is a group of members ``<key>.cls``, ``.jpg``, ``.json`` and ``.txt``; the key is the id in eight digits."""
 
     name = "webdataset"
     formats = ("tar", "tar.gz")
@@ -31,7 +31,7 @@ class WebDatasetKind(CorpusKind):
     def check(self, recipe: Recipe) -> None:
         check_choices(recipe, storage_of(recipe, self.formats))
         try:
-            import PIL  # noqa: F401 - only whether it is there
+            import PIL  # noqa: F401 - only to see whether it is installed
         except ImportError as error:
             raise UserError(
                 "pictures are drawn by Pillow, which is not installed: pip install 'badbatch[corpus]'"
@@ -48,7 +48,7 @@ class WebDatasetKind(CorpusKind):
         return b"".join(self._fields(recipe, sample, self._layout(recipe).of_sample(sample)).values())
 
     def members(self, recipe: Recipe, sample: int) -> dict[str, bytes]:
-        """The sample's members before any damage: from the name of the field to its bytes."""
+        """The sample's members before any damage: field name to bytes."""
         return self._fields(recipe, sample, self._layout(recipe).of_sample(sample))
 
     def make(self, recipe: Recipe, chunk: Chunk) -> Iterator[MadeFile]:
@@ -119,7 +119,7 @@ class WebDatasetKind(CorpusKind):
                 own=None if sample in spared else faults[sample],
                 whole=whole,
                 neighbour=suffers.get(sample),
-                changed=own[sample] != meant[sample] and sample not in pictures,  # of which the decoders' words tell
+                changed=own[sample] != meant[sample] and sample not in pictures,  # the decoders' results already report these
                 members=tuple(member.name for member in own[sample]),
             )
             for sample in ids
@@ -144,10 +144,10 @@ class WebDatasetKind(CorpusKind):
         stored_keys: Mapping[int, str],
         pictures: Mapping[int, bytes],
     ) -> tuple[dict[int, dict[str, str]], set[int]]:
-        """What readers of shards say of each sample; of one whose picture was damaged, what decoders say of that.
+        """What readers of shards say about each sample; for one whose picture was damaged, what decoders say about the picture.
 
-        Where the picture came out as good as before and the readers still object, their words stand: something else spoiled
-        the sample. Those samples are the second value.
+        If the picture is as good as before and the readers still refuse it, their results are used: something else
+        damaged the sample. Those samples are the second value.
         """
         stored = {
             sample: (key, {**fields, "jpg": pictures[sample]} if sample in pictures else fields)
@@ -167,7 +167,7 @@ class WebDatasetKind(CorpusKind):
 def _damaged(
     members: list[Member], faults: Mapping[int, DiskFault | None], shard: Shard
 ) -> tuple[list[Member], dict[int, DiskFault]]:
-    """The members after what befell each sample, and for each sample that may suffer from another's fault, that fault."""
+    """The members after all changes, and for each sample that another sample's fault may damage, that fault."""
     suffers: dict[int, DiskFault] = {}
     for sample, fault in faults.items():
         if isinstance(fault, ShardFault) and not fault.odd:
@@ -189,7 +189,7 @@ def _shard(layout: Layout, number: int) -> Shard:
 
 
 def _robbed(layout: Layout, number: int) -> dict[int, tuple[int, ShardFault]]:
-    """The samples of this shard whose key a sample of a shard beside it has as well, that sample, and its fault."""
+    """The samples of this shard whose key is also in a neighbouring shard, the sample with that key, and its fault."""
     found: dict[int, tuple[int, ShardFault]] = {}
     for beside in (number - 1, number + 1):
         if not 0 <= beside < layout.files:

@@ -9,7 +9,7 @@ from .tables import TableKind
 
 
 class WindowsKind(TableKind):
-    """One sample a window; see :data:`.declared.WINDOWS` for its fields."""
+    """One sample is one window; see :data:`.declared.WINDOWS` for its fields."""
 
     name = "windows"
     formats = ("parquet", "arrow", "npz")

@@ -1,4 +1,4 @@
-"""Words for names and texts, from Faker: drawn once for a corpus, then combined, since Faker is slow."""
+"""Words for names and texts, from Faker. They are drawn once for a corpus, then combined, since Faker is slow."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..errors import UserError
 from .draws import number
 
 CLASSES = 10
-_PROVIDERS = [f"faker.providers.{name}" for name in ("person", "lorem", "address", "company")]  # all others cost time
+_PROVIDERS = [f"faker.providers.{name}" for name in ("person", "lorem", "address", "company")]  # other providers only cost time
 _LOCALES = ("de_DE", "el_GR", "fa_IR", "ja_JP", "ru_RU")
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What a corpus is written with. All from its seed."""
+    """The words of a corpus, all drawn from its seed."""
 
     words: tuple[str, ...]
-    """English, lower case, letters only; fit for file names."""
+    """English, lower case, letters only; suitable for file names."""
     foreign: tuple[str, ...]
     """Words with letters beyond ASCII, of several scripts, without spaces or separators."""
     lines: tuple[str, ...]
@@ -30,7 +30,7 @@ class Vocabulary:
 
 @functools.lru_cache(4)
 def vocabulary(seed: int) -> Vocabulary:
-    """The vocabulary of a seed; about a fifth of a second the first time.
+    """The vocabulary of a seed. The first call takes about a fifth of a second.
 
     Raises:
         UserError: Faker is not installed.
@@ -59,7 +59,7 @@ def vocabulary(seed: int) -> Vocabulary:
 
 
 def file_stem(seed: int, sample: int, words: Vocabulary) -> str:
-    """A file name without its ending, as cameras, phones and people give them; the id in it keeps it unique."""
+    """A file name without its extension, like those of cameras, phones and people; the id in it makes it unique."""
     draw = number(seed, sample, "name")
     style, draw = draw % 4, draw // 4
     first, draw = words.words[draw % len(words.words)], draw // len(words.words)

@@ -1,4 +1,4 @@
-"""Work spread over processes, its results in the order of the tasks: bounded memory, and nothing left behind."""
+"""Work distributed over processes, with results in the order of the tasks: bounded memory, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ..errors import BadbatchError, HarnessError
 
 T = TypeVar("T")
 R = TypeVar("R")
-_AHEAD = 4  # tasks that a process may be ahead of the slowest
+_AHEAD = 4  # tasks by which a process may be ahead of the slowest
 
 
 def ordered(function: Callable[[T], R], tasks: Iterable[T], jobs: int) -> Iterator[R]:
     """``map(function, tasks)``, computed by ``jobs`` processes (1: by this one), lazily.
 
-    When the caller stops, by an exception or by closing the iterator, every process is gone before it goes on.
+    When the caller stops, by an exception or by closing the iterator, every process has ended before control returns.
 
     Raises:
-        HarnessError: a process died.
-        Whatever ``function`` raised: errors of badbatch's and of the operating system as they are, others as HarnessError.
+        HarnessError: a process died. What ``function`` raised is raised again: errors of badbatch and of the operating
+            system unchanged, others as HarnessError.
     """
     if jobs == 1:
         yield from map(function, tasks)
         return
-    # Forking is quick, and safe only while no other thread can hold a lock; macOS starts threads of its own.
+    # Forking is quick, but safe only while no other thread can own a lock; macOS starts its own threads.
     safe = threading.active_count() == 1 and sys.platform == "linux"
     context: Any = multiprocessing.get_context("fork" if safe else "spawn")
     processes: dict[Connection, BaseProcess] = {}
@@ -103,16 +103,16 @@ def _died(process: BaseProcess) -> HarnessError:
     code = process.exitcode
     how = f"was killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"ended with code {code}"
     return HarnessError(
-        f"a working process {how}; with --jobs 1 the work is done in one process, where the cause shows"
+        f"a worker process {how}; with --jobs 1 one process does the work and shows the cause"
     )
 
 
 def _serve(connection: Connection, other_end: Connection | None, function: Callable[[Any], Any]) -> None:
-    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all; the first process decides what to do
+    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all processes; the first process decides what to do
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if other_end is not None:
-        other_end.close()  # a copy that forking left here; while it is open, the death of the other side stays unseen
+        other_end.close()  # a copy that fork left here; while it is open, the death of the other side is not noticed
     while True:
         try:
             task = connection.recv()

@@ -1,4 +1,7 @@
-"""The faults of stored samples: one sub-package a family, one file a fault; all are registered when they are asked for."""
+"""The faults of stored samples: one sub-package for each family, one file for each fault.
+
+They are registered on first use.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ def disk_faults(kind: str | None = None) -> dict[str, type[DiskFault]]:
 
 
 def instance(choice: Choice, turn: int, draw: random.Random) -> DiskFault:
-    """The fault that the choice names, for its ``turn``-th unit, with the chosen parameters in place of drawn ones.
+    """The fault that the choice names, for its ``turn``-th unit; the chosen parameters replace drawn ones.
 
     Raises:
-        UserError: no such disk fault, or a parameter that it does not have.
+        UserError: no such disk fault, or it has no such parameter.
     """
     _load()
     cls = registered(choice.fault)

@@ -1,4 +1,4 @@
-"""Files that are whole, and whose decoder dies of them: marked files, for the decoder of :mod:`badbatch.harness.instrumentation`."""
+"""Whole files that make their decoder fail: marked files for :mod:`badbatch.harness.instrumentation.decoder`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..pictures import PictureFault
 
 
 class DecoderFault(PictureFault):
-    """Decoding the file does something to the process that decodes; outside of a trial it is a file of an unknown format."""
+    """Decoding the file harms the process that decodes it. Outside of a trial it is a file of an unknown format."""
 
     by_name = True
     family = "decoder"

@@ -11,6 +11,6 @@ from . import DecoderFault
 @fault("decoder-hang", effect=Effect.STALL)
 @dataclass(frozen=True)
 class DecoderHang(DecoderFault):
-    """Decoding the picture never returns, and keeps the interpreter lock: no Python code of the process can run."""
+    """Decoding the picture never returns and keeps the interpreter lock: no Python code of the process can run."""
 
     befalls = "hang"

@@ -11,6 +11,9 @@ from . import DecoderFault
 @fault("decoder-memory", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class DecoderMemory(DecoderFault):
-    """Decoding the picture takes memory until none is left; a limit of the process's own ends that in a MemoryError."""
+    """Decoding the picture allocates memory until none is left.
+
+    If the process has a memory limit, that ends in a MemoryError.
+    """
 
     befalls = "memory"

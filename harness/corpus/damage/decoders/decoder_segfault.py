@@ -11,6 +11,6 @@ from . import DecoderFault
 @fault("decoder-segfault", effect=Effect.CRASH)
 @dataclass(frozen=True)
 class DecoderSegfault(DecoderFault):
-    """Decoding the picture is a memory fault, as in native decoders that trust a malformed header."""
+    """Decoding the picture causes a segmentation fault, as in native decoders that trust a malformed header."""
 
     befalls = "segfault"

@@ -1,3 +1,3 @@
-"""What can be wrong with lines of JSON, and what can be odd about them."""
+"""What can be wrong with lines of JSON, and what can be odd but legal."""
 
 from __future__ import annotations

@@ -11,7 +11,10 @@ from ...lines import LineFault
 @fault("byte-order-mark", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class ByteOrderMark(LineFault):
-    """The line begins with a byte-order mark, as where files were joined: RFC 8259 forbids to write it, and allows to skip it."""
+    """The line begins with a byte-order mark, as after files were joined.
+
+    RFC 8259 forbids writing it, but parsers may ignore it.
+    """
 
     kinds = ("jsonl",)
     family = "encoding"

@@ -11,7 +11,7 @@ from ...lines import LineFault
 @fault("carriage-return", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class CarriageReturn(LineFault):
-    """The line ends with a carriage return and a newline; JSON counts the former as a space."""
+    """The line ends with a carriage return and a newline; JSON treats the carriage return as white space."""
 
     kinds = ("jsonl",)
     odd = True

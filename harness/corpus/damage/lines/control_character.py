@@ -14,17 +14,17 @@ _CODES = (0x01, 0x09, 0x0B, 0x1B, 0x1F)
 @fault("control-character", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class ControlCharacter(LineFault):
-    """The text of the line holds a bare control character, which JSON allows only when it is escaped (RFC 8259)."""
+    """The text of the line contains a bare control character, which JSON allows only when it is escaped (RFC 8259)."""
 
     kinds = ("jsonl",)
     family = "encoding"
 
     code: int = 0x01
-    """Of the character: 1 … 31, but neither line feed nor carriage return."""
+    """The code of the character: 1 … 31, but neither line feed nor carriage return."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.code <= 31 or self.code in (10, 13):
-            raise ValueError("code is 1 … 31, but not 10 or 13")
+            raise ValueError("code must be 1 … 31, but not 10 or 13")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> ControlCharacter:

@@ -13,14 +13,17 @@ from ...lines import LineFault
 @fault("cut-file", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class CutFile(LineFault):
-    """The file ends within a line: that line cannot be parsed, and nothing shows that the lines after it are gone."""
+    """The file ends inside a line.
+
+    That line cannot be parsed, and nothing shows that the lines after it are missing.
+    """
 
     kinds = ("jsonl",)
     level = "file"
     family = "cut"
 
     keep: Share = 0.5
-    """Which share of the file is left (0…1, less than all)."""
+    """The share of the file that is left (0…1, less than all)."""
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> CutFile:

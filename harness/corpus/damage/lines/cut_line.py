@@ -12,19 +12,19 @@ from ...lines import LineFault
 @fault("cut-line", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class CutLine(LineFault):
-    """The line ends too early, with its newline, or without, so that it runs into the next line and damages that too."""
+    """The line ends too early. Without its newline it also runs into the next line and damages that line too."""
 
     kinds = ("jsonl",)
     family = "cut"
 
     keep: float = 0.5
-    """Which share of the line is left (more than 0, less than 1)."""
+    """The share of the line that is left (more than 0, less than 1)."""
     newline: bool = True
-    """Whether the line's own newline is left."""
+    """Whether the line's own newline is kept."""
 
     def __post_init__(self) -> None:
         if not 0 < self.keep < 1:
-            raise ValueError("keep lies between 0 and 1")
+            raise ValueError("keep must be between 0 and 1")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> CutLine:

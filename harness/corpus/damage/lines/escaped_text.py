@@ -12,7 +12,7 @@ from ...lines import LineFault
 @fault("escaped-text", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class EscapedText(LineFault):
-    """Letters beyond ASCII are written as escapes, and spaces stand between the parts: the same object in other bytes."""
+    """Letters beyond ASCII are written as escapes, with spaces between the parts: the same object in other bytes."""
 
     kinds = ("jsonl",)
     odd = True

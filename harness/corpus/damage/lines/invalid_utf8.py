@@ -1,4 +1,4 @@
-"""Bytes that are no UTF-8."""
+"""Bytes that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BYTES = {
 @fault("invalid-utf8", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class InvalidUtf8(LineFault):
-    """The text of the line holds bytes that are not UTF-8."""
+    """The text of the line contains bytes that are not UTF-8."""
 
     kinds = ("jsonl",)
     family = "encoding"
@@ -30,7 +30,7 @@ class InvalidUtf8(LineFault):
 
     def __post_init__(self) -> None:
         if self.how not in _BYTES:
-            raise ValueError(f"how is one of {', '.join(_BYTES)}")
+            raise ValueError(f"how must be one of {', '.join(_BYTES)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> InvalidUtf8:

@@ -12,23 +12,24 @@ from ...lines import LineFault
 @fault("long-line", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class LongLine(LineFault):
-    """The line is legal and megabytes long, most of it spaces: readers that work in blocks refuse it."""
+    """The line is legal and megabytes long, most of it spaces. Readers that work in blocks refuse it."""
 
     kinds = ("jsonl",)
     family = "size"
     weight = 0.2
 
     megabytes: float = 50
-    """Of 1,000,000 bytes."""
+    """In megabytes of 1,000,000 bytes."""
 
     def __post_init__(self) -> None:
         if not 0 < self.megabytes <= 1000:
-            raise ValueError("megabytes lies between 0 and 1000")
+            raise ValueError("megabytes must be between 0 and 1000")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> LongLine:
-        # Two lines longer than usual blocks of 1 MiB, then lines longer than usual buffers of 64 KiB: a corpus would else be
-        # spaces for the most part. One longer than any usual block comes where the others are as much together.
+        # First two lines longer than the usual blocks of 1 MiB, then lines longer than the usual buffers of 64 KiB:
+        # more long ones would make most of the corpus spaces. A very long line, longer than any usual block, comes once
+        # in a thousand.
         return cls(3 if turn < 2 else 50 if turn % 1000 == 999 else 0.07)
 
     def change_line(self, line: bytes) -> bytes:

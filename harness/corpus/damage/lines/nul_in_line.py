@@ -1,4 +1,4 @@
-"""NULs in a line."""
+"""NUL bytes in a line."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ...lines import LineFault, into_text
 @fault("nul-in-line", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class NulInLine(LineFault):
-    """The text of the line holds a NUL, or the whole line is NULs, as after a part of the file was lost."""
+    """The line's text contains a NUL byte, or the whole line is NUL bytes, as after a part of the file was lost."""
 
     kinds = ("jsonl",)
     family = "encoding"
 
     whole: bool = False
-    """Whether every byte of the line is a NUL."""
+    """Whether every byte of the line is NUL."""
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> NulInLine:

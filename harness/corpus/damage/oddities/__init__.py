@@ -1,4 +1,4 @@
-"""What can be odd about a picture's file and yet be legal: a loader must deliver it."""
+"""What can be odd about a picture's file and still legal: a loader must deliver it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 
 class PictureOddity(DiskFault):
-    """A legal peculiarity of a picture's format, content or name."""
+    """A legal but unusual property of a picture's format, content or name."""
 
     kinds = ("imagefolder",)
     odd = True
     marked: ClassVar[bool] = True
-    """Whether the picture still carries its id mark; otherwise its path alone says which sample it is."""
+    """Whether the picture still has its id mark; otherwise only its path says which sample it is."""
 
     @property
     def in_name_alone(self) -> bool:
-        """Whether the file's bytes are as usual."""
+        """Whether the file's bytes are the usual ones."""
         return type(self).encode is PictureOddity.encode
 
     def encode(self, canvas: Canvas) -> tuple[bytes, str]:
-        """The file's bytes and its ending."""
+        """The file's bytes and its extension."""
         return canvas.plain, ".jpg"
 
     def rename(self, stem: str, ending: str, words: Vocabulary) -> str:
-        """The file's name; must stay unique, so it keeps the stem in some form."""
+        """The file's name. It must stay unique, so it contains the stem in some form."""
         return stem + ending

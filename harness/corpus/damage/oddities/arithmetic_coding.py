@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @fault("arithmetic-coding", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class ArithmeticCoding(PictureOddity):
-    """A grey JPEG with arithmetic instead of Huffman coding: legal, and contested where Pillow's library lacks it."""
+    """A grey JPEG with arithmetic coding in place of Huffman: legal, but contested where Pillow cannot decode it."""
 
     family = "coding"
     weight = 0.3

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @fault("bytes-after-end", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class BytesAfterEnd(PictureOddity):
-    """A JPEG with more bytes after its end, as phones append video."""
+    """A JPEG with more bytes after its end, as when phones append a video."""
 
     family = "metadata"
     extra: int = 2000

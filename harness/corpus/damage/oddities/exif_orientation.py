@@ -1,4 +1,4 @@
-"""A JPEG that EXIF says to turn or mirror before it is shown."""
+"""A JPEG that must be turned or mirrored before it is shown, as its EXIF tag says."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _STORED = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}
 @fault("exif-orientation", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class ExifOrientation(PictureOddity):
-    """A JPEG that EXIF says to turn or mirror before it is shown."""
+    """A JPEG that must be turned or mirrored before it is shown, as its EXIF tag says."""
 
     family = "metadata"
     orientation: int = 6
-    """1 … 8, as EXIF numbers them."""
+    """The number from 1 to 8 that EXIF gives the orientation."""
 
     def __post_init__(self) -> None:
         if self.orientation not in range(1, 9):
-            raise ValueError("orientation is one of 1 … 8")
+            raise ValueError("orientation must be one of 1 … 8")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> ExifOrientation:
@@ -40,7 +40,7 @@ class ExifOrientation(PictureOddity):
 
         exif = Image.Exif()
         exif[0x0112] = self.orientation
-        # Stored so that the picture is upright once it is turned as the tag says.
+        # The picture is stored so that it is upright after it is turned as the tag says.
         stored = canvas.picture
         if self.orientation in _STORED:
             stored = stored.transpose(Image.Transpose(_STORED[self.orientation]))

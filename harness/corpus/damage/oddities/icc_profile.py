@@ -24,6 +24,6 @@ class IccProfile(PictureOddity):
         from PIL import ImageCms
 
         profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-        # Bytes 24 to 35 are the time at which the profile was made.
+        # Bytes 24 to 35 contain the time at which the profile was made.
         only_part = b"ICC_PROFILE\0\1\1"
         return with_segment(canvas.plain, 0xE2, only_part + profile[:24] + bytes(12) + profile[36:]), ".jpg"

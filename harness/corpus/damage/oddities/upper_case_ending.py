@@ -1,4 +1,4 @@
-"""A file name that ends in .JPG."""
+"""A file name with the extension .JPG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @fault("upper-case-ending", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class UpperCaseEnding(PictureOddity):
-    """A file name that ends in .JPG."""
+    """A file name with the extension .JPG."""
 
     family = "name"
 

@@ -1,4 +1,4 @@
-"""What can stand at a sample's path in place of its file."""
+"""What can be at a sample's path in place of its file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...base import DiskFault, Level, Special, State
 
 
 class PathFault(DiskFault):
-    """Something else stands at the sample's path, or nothing does."""
+    """At the sample's path is something other than its file, or nothing."""
 
     kinds = ("imagefolder",)
     level: ClassVar[Level] = "path"

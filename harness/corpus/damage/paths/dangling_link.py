@@ -11,7 +11,7 @@ from . import PathFault
 @fault("dangling-link", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class DanglingLink(PathFault):
-    """A symbolic link to a file that is gone: listed like any other, and cannot be opened."""
+    """A symbolic link to a file that does not exist: it is listed like any other file, but cannot be opened."""
 
     special = "dangling-link"
     why = "it is a symbolic link to nothing"

@@ -1,4 +1,4 @@
-"""A pipe into which nobody writes."""
+"""A pipe without a writer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import PathFault
 @fault("hanging-pipe", effect=Effect.STALL)
 @dataclass(frozen=True)
 class HangingPipe(PathFault):
-    """A named pipe without a writer: opening it to read never returns, like a stalled network file system."""
+    """A named pipe without a writer: opening it for reading never returns, as on a stalled network file system."""
 
     special = "fifo"
     state = State.HANGS

@@ -1,4 +1,4 @@
-"""A file that may not be read."""
+"""A file that nobody has permission to read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import PathFault
 @fault("no-permission", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class NoPermission(PathFault):
-    """Nobody may read the file; for a privileged user this fault does not take hold."""
+    """Nobody has permission to read the file; for a privileged user this fault has no effect."""
 
     special = "no-permission"
     why = "reading it is not permitted"

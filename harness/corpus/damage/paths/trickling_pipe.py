@@ -12,7 +12,7 @@ from . import PathFault
 @fault("trickling-pipe", effect=Effect.SLOW)
 @dataclass(frozen=True)
 class TricklingPipe(PathFault):
-    """A named pipe through which the whole picture comes slowly, while badbatch.harness.corpus.pipes feeds it."""
+    """A named pipe that delivers the whole picture slowly, while badbatch.harness.corpus.pipes writes into it."""
 
     special = "fifo"
     state = State.SLOW

@@ -12,19 +12,19 @@ Needs = Literal["any", "jpeg", "progressive", "png"]
 
 
 class PictureFault(DiskFault):
-    """Damage to the bytes of one picture: a file of its own, or a member of a shard."""
+    """Damage to the bytes of one picture: a separate file, or a member of a shard."""
 
     kinds: ClassVar[tuple[str, ...]] = ("imagefolder", "webdataset")
     needs: ClassVar[Needs] = "any"
-    """How the picture must be stored for the fault to fit; made files are stored so, copied ones are chosen by it, and the
-    members of shards are baseline JPEGs."""
+    """How the picture must be stored for the fault to work. Generated files are stored that way, copied files are
+    selected by it, and the members of shards are baseline JPEGs."""
 
     def damage(self, data: bytes, draw: random.Random, other: Callable[[], bytes]) -> bytes:
         """The damaged bytes.
 
         Args:
             data: the undamaged picture.
-            draw: for what the parameters leave open.
+            draw: random choices that the parameters leave open.
             other: the undamaged picture of another sample.
         """
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""A file of nothing but zeros."""
+"""A file of zeros."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import PictureFault
 @fault("all-zeros", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class AllZeros(PictureFault):
-    """A file of the right size that holds only zeros: the size was written before a crash, the data was not."""
+    """A file of the right size that contains only zeros: the size was written before a crash, the data was not."""
 
     family = "zeros"
 

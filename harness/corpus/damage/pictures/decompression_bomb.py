@@ -18,7 +18,7 @@ class DecompressionBomb(PictureFault):
 
     family = "header"
     pixels: int = 60_000
-    """Claimed each way; at most 65,500 in a JPEG."""
+    """The claimed width and height; at most 65,500 in a JPEG."""
 
     def damage(self, data: bytes, draw: random.Random, other: Callable[[], bytes]) -> bytes:
         if data.startswith(PNG_SIGNATURE):

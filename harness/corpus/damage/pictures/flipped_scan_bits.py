@@ -14,7 +14,7 @@ _COUNTS = (1, 4, 16)
 
 
 def flipped(data: bytes, count: int, start: int, stop: int, draw: random.Random) -> bytes:
-    """``data`` with ``count`` different bits flipped between two places."""
+    """``data`` with ``count`` different bits flipped between two offsets."""
     bits = range(8 * start, 8 * stop)
     damaged = bytearray(data)
     for bit in draw.sample(bits, min(count, len(bits))):

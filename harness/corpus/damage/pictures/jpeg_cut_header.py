@@ -1,4 +1,4 @@
-"""A JPEG whose header breaks off."""
+"""A JPEG whose header is cut off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLACES = ("app", "dqt", "sof", "dht", "sos", "soi")
 @fault("jpeg-cut-header", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class JpegCutHeader(PictureFault):
-    """A JPEG cut off in its header, as by a copy that stopped at once."""
+    """A JPEG that ends inside its header, as after a copy that stopped early."""
 
     family = "cut"
     needs = "jpeg"
@@ -25,7 +25,7 @@ class JpegCutHeader(PictureFault):
 
     def __post_init__(self) -> None:
         if self.at not in _PLACES:
-            raise ValueError(f"at is one of {', '.join(_PLACES)}")
+            raise ValueError(f"at must be one of {', '.join(_PLACES)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> JpegCutHeader:

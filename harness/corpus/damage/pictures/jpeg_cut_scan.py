@@ -1,4 +1,4 @@
-"""A JPEG whose picture breaks off."""
+"""A JPEG whose picture data is cut off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHARES = (0.5, 0.9, 0.1, 0.99)
 @fault("jpeg-cut-scan", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class JpegCutScan(PictureFault):
-    """A JPEG cut off within its picture data, as by a full disk or an interrupted download."""
+    """A JPEG that ends inside its picture data, as after a full disk or an interrupted download."""
 
     family = "cut"
     needs = "jpeg"

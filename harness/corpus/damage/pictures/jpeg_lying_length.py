@@ -1,4 +1,4 @@
-"""A JPEG with a marker segment of a false length."""
+"""A JPEG in which one marker segment has a wrong length."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class JpegLyingLength(PictureFault):
 
     def __post_init__(self) -> None:
         if self.segment not in ("app", "dqt", "sof", "dht", "sos"):
-            raise ValueError("segment is one of app, dqt, sof, dht, sos")
+            raise ValueError("segment must be one of app, dqt, sof, dht, sos")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> JpegLyingLength:

@@ -1,4 +1,4 @@
-"""A JPEG with a marker segment twice."""
+"""A JPEG with one marker segment twice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SEGMENTS = ("sof", "dqt", "dht", "app", "sos")
 @fault("jpeg-repeated-segment", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class JpegRepeatedSegment(PictureFault):
-    """A JPEG in which one marker segment is there twice; whether that matters depends on the segment."""
+    """A JPEG that contains one marker segment twice; whether that matters depends on the segment."""
 
     family = "structure"
     needs = "jpeg"
@@ -25,7 +25,7 @@ class JpegRepeatedSegment(PictureFault):
 
     def __post_init__(self) -> None:
         if self.segment not in _SEGMENTS:
-            raise ValueError(f"segment is one of {', '.join(_SEGMENTS)}")
+            raise ValueError(f"segment must be one of {', '.join(_SEGMENTS)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> JpegRepeatedSegment:

@@ -13,7 +13,7 @@ from . import PictureFault
 @fault("json-error", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class JsonError(PictureFault):
-    """The file is the JSON error of the service that was asked for the picture."""
+    """The file is the JSON error message of the service that should have sent the picture."""
 
     family = "not a picture"
 

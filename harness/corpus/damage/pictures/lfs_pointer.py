@@ -14,7 +14,7 @@ from . import PictureFault
 @fault("lfs-pointer", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class LfsPointer(PictureFault):
-    """The file is the pointer that Git LFS leaves where the real one was not fetched."""
+    """The file is the pointer that Git LFS stores in place of a file that was not fetched."""
 
     family = "not a picture"
 

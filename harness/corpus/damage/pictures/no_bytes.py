@@ -13,7 +13,7 @@ from . import PictureFault
 @fault("no-bytes", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class NoBytes(PictureFault):
-    """A file of zero bytes, as a crash between creating and writing leaves it."""
+    """A file of zero bytes, as after a crash between creating and writing it."""
 
     family = "cut"
 

@@ -1,4 +1,4 @@
-"""A PNG that breaks off."""
+"""A PNG that is cut off."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class PngCut(PictureFault):
     kinds = ("imagefolder",)
     needs = "png"
     at: str = "idat"
-    """``ihdr``, ``idat``, or ``iend`` (only the last chunk is gone)."""
+    """``ihdr``, ``idat``, or ``iend`` (only the last chunk is missing)."""
 
     def __post_init__(self) -> None:
         if self.at not in _PLACES:
-            raise ValueError(f"at is one of {', '.join(_PLACES)}")
+            raise ValueError(f"at must be one of {', '.join(_PLACES)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> PngCut:

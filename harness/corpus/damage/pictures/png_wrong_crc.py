@@ -1,4 +1,4 @@
-"""A PNG with a false checksum."""
+"""A PNG with a wrong checksum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHUNKS = ("IDAT", "IHDR", "IEND")
 @fault("png-wrong-crc", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class PngWrongCrc(PictureFault):
-    """A PNG in which one chunk's checksum does not fit; its content is as written."""
+    """A PNG in which one chunk's checksum is wrong; its content is correct."""
 
     family = "bits"
     kinds = ("imagefolder",)

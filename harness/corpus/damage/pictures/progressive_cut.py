@@ -1,4 +1,4 @@
-"""A progressive JPEG that breaks off."""
+"""A progressive JPEG that is cut off."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PLACES = ("0.5", "sof", "0.1", "dqt", "0.9", "sos", "0.99", "dht", "app", "soi"
 @fault("progressive-cut", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class ProgressiveCut(PictureFault):
-    """A progressive JPEG cut off: its first scans are left, a coarse picture of everything, which looks like a whole one."""
+    """A progressive JPEG that is cut off. Its first scans are left: a coarse picture that looks like a whole one."""
 
     family = "cut"
     kinds = ("imagefolder",)
     needs = "progressive"
     at: str = "0.5"
-    """``soi``, a header segment (``app``, ``dqt``, ``sof``, ``dht``, ``sos``), ``end`` (only the last marker is gone), or
-    the share of the scans that is left, as ``0.5``."""
+    """``soi``, a header segment (``app``, ``dqt``, ``sof``, ``dht``, ``sos``), ``end`` (only the last marker is
+    missing), or the share of the scans that is left, as ``0.5``."""
 
     def __post_init__(self) -> None:
         if self.at not in ("soi", "end", *_HEADER):

@@ -16,11 +16,11 @@ _SHARES = (0.5, 0.25, 0.75)
 @fault("spliced", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class Spliced(PictureFault):
-    """The file begins as this picture and goes on as another's: two writers, or blocks given to the wrong file."""
+    """The file begins as this picture and continues as another: two writers, or blocks assigned to the wrong file."""
 
     family = "structure"
     at: float = 0.5
-    """Share of the picture data, of either file, at which the other takes over."""
+    """Share of the picture data, of either file, after which the other picture continues."""
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> Spliced:

@@ -26,12 +26,13 @@ class ChangedType(TableFault):
 
     column: str = "amount"
     type: str = "string"
-    """One of those that occur: ``amount`` as string or float64, ``number`` as float32, ``id`` or ``spans`` as string."""
+    """One of the types that occur: ``amount`` as string or float64, ``number`` as float32, ``id`` or ``spans`` as
+    string."""
 
     def __post_init__(self) -> None:
         if (self.column, self.type) not in _TURNS:
             raise ValueError(
-                "column and type are one of " + ", ".join(f"{column} as {name}" for column, name in _TURNS)
+                "column and type must be one of " + ", ".join(f"{column} as {name}" for column, name in _TURNS)
             )
 
     @classmethod

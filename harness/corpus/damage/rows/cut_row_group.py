@@ -1,4 +1,4 @@
-"""A file whose last row group was cut off, footer and all the rest in place."""
+"""A file without the end of its last row group; the footer is in place."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ...tables import TableFault
 @fault("cut-row-group", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class CutRowGroup(TableFault):
-    """The end of the last row group is gone and the footer follows directly, so that its offsets point past the data."""
+    """The end of the last row group is missing and the footer follows directly, so its offsets point past the data."""
 
     kinds = ("parquet", "windows")
     level = "file"
     family = "cut"
 
     keep: Share = 0.5
-    """Which share of the group's bytes is left (0…1, less than all)."""
+    """The share of the group's bytes that is left (0…1, less than all)."""
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> CutRowGroup:

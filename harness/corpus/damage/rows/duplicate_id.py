@@ -1,4 +1,4 @@
-"""Two rows with one id."""
+"""Two rows with the same id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...tables import TableFault
 @fault("duplicate-id", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class DuplicateId(TableFault):
-    """The row has the id of the row before it (the first of a file, of the one after it); its other fields are its own."""
+    """The row has the id of the row before it (the first row: of the row after it); its other fields are correct."""
 
     kinds = ("parquet",)
     family = "identity"

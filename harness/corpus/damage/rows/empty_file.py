@@ -1,4 +1,4 @@
-"""A file of no bytes where one with samples should be."""
+"""A file of zero bytes in place of one with samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...tables import TableFault
 @fault("empty-file", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class EmptyFile(TableFault):
-    """The file has no bytes, as after a write that met a full disk."""
+    """The file has zero bytes, as after a write to a full disk."""
 
     kinds = ("parquet", "windows", "jsonl")
     level = "file"

@@ -13,14 +13,14 @@ from ...layout import StoredFault
 @fault("empty-list", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class EmptyList(StoredFault):
-    """The nested list is empty, or one list in it is: a value, and not a missing one."""
+    """The nested list is empty, or one list in it is: a legal value, not a missing one."""
 
     kinds = ("parquet", "jsonl")
     odd = True
     family = "empty"
 
     inner: bool = False
-    """Whether only the last list within is empty, and not the whole."""
+    """Whether only the last inner list is empty, and not the whole."""
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> EmptyList:

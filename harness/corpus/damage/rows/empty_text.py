@@ -12,7 +12,7 @@ from ...layout import StoredFault
 @fault("empty-text", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class EmptyText(StoredFault):
-    """The text (or caption) is the empty string, which is a value and not a missing one."""
+    """The text (or caption) is the empty string: a legal value, not a missing one."""
 
     kinds = ("parquet", "jsonl", "webdataset")
     odd = True

@@ -13,24 +13,24 @@ from ...tables import TableFault
 @fault("flipped-page", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class FlippedPage(TableFault):
-    """Bytes are flipped in the data of one row group, in a file written with or without a check sum for each page."""
+    """Bytes are flipped in the data of one row group, in a file with or without a checksum for each page."""
 
     kinds = ("parquet", "windows")
     level = "file"
     family = "bits"
 
     group: int = 0
-    """Which row group, counted round."""
+    """Which row group, modulo the number of groups."""
     place: float = 0.5
     """Where in the bytes of the group's largest column (0…1)."""
     flips: int = 4
-    """How many bytes in a row are inverted."""
+    """How many consecutive bytes are inverted."""
     checksums: bool = False
-    """Whether the file has page check sums (Parquet alone can; an ``.npz`` has one for each member)."""
+    """Whether the file has page checksums (only Parquet can; an ``.npz`` has one for each member)."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.place < 1 or self.flips < 1 or self.group < 0:
-            raise ValueError("place lies between 0 and 1, flips is 1 or more, group 0 or more")
+            raise ValueError("place must be between 0 and 1, flips at least 1, group at least 0")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> FlippedPage:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @fault("missing-column", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class MissingColumn(TableFault):
-    """One file lacks a column that the others have, as when the writer was changed while the set was written."""
+    """One file lacks a column that the others have, as when the writer was changed halfway."""
 
     kinds = ("parquet",)
     level = "file"
@@ -27,7 +27,7 @@ class MissingColumn(TableFault):
 
     def __post_init__(self) -> None:
         if self.column not in ROW_FIELDS:
-            raise ValueError(f"column is one of {', '.join(ROW_FIELDS)}")
+            raise ValueError(f"column must be one of {', '.join(ROW_FIELDS)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> MissingColumn:

@@ -16,7 +16,7 @@ _TURNS = [("column", "first"), *((depth, place) for depth in ("list", "item") fo
 @fault("null-in-list", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class NullInList(TableFault):
-    """A null in a nested list: in place of the whole, of one list in it, or of one item of such a list."""
+    """A null in a nested list: in place of the whole list, of an inner list, or of an item of an inner list."""
 
     kinds = ("parquet",)
     family = "null"
@@ -24,11 +24,11 @@ class NullInList(TableFault):
     depth: str = "item"
     """``column``, ``list`` or ``item``."""
     place: str = "first"
-    """``first``, ``middle`` or ``last`` of its level, and, for an item, in that list of the outer one."""
+    """``first``, ``middle`` or ``last`` of its level; for an item, also of its inner list among the others."""
 
     def __post_init__(self) -> None:
         if self.depth not in ("column", "list", "item") or self.place not in _PLACES:
-            raise ValueError(f"depth is column, list or item, and place is one of {', '.join(_PLACES)}")
+            raise ValueError(f"depth must be column, list or item, and place one of {', '.join(_PLACES)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> NullInList:

@@ -12,7 +12,7 @@ from ...tables import TableFault
 @fault("null-integer", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class NullInteger(TableFault):
-    """A null among integers, which turns the whole column into floats in pandas, and cannot be in a tensor."""
+    """A null among integers. pandas then reads the whole column as floats, and a tensor cannot contain it."""
 
     kinds = ("parquet",)
     family = "null"

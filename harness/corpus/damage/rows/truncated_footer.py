@@ -1,4 +1,4 @@
-"""A file that ends within its footer."""
+"""A file that ends inside its footer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ...tables import TableFault
 @fault("truncated-footer", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class TruncatedFooter(TableFault):
-    """The file ends within its footer, the table of contents: all data pages are there, and no reader finds them."""
+    """The file ends inside its footer, the table of contents: all data pages are there, but no reader finds them."""
 
     kinds = ("parquet", "windows")
     level = "file"
     family = "cut"
 
     keep: Share = 0.5
-    """Which share of the footer is left (0…1, less than all)."""
+    """The share of the footer that is left (0…1, less than all)."""
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> TruncatedFooter:

@@ -25,7 +25,7 @@ class ZeroRowGroup(TableFault):
 
     def __post_init__(self) -> None:
         if self.place not in ("first", "middle", "last"):
-            raise ValueError("place is first, middle or last")
+            raise ValueError("place must be first, middle or last")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> ZeroRowGroup:

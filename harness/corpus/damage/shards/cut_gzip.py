@@ -13,7 +13,7 @@ from ...layout import Regions, StoredFault
 @fault("cut-gzip", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class CutGzip(StoredFault):
-    """The compressed stream ends too early: the part before the cut can be read; how much of it depends on the reader."""
+    """The compressed stream ends too early. How much of the part before the cut can be read depends on the reader."""
 
     kinds = ("webdataset", "jsonl")
     formats = ("tar.gz", "jsonl.gz")
@@ -21,7 +21,7 @@ class CutGzip(StoredFault):
     family = "cut"
 
     keep: Share = 0.5
-    """Which share of the compressed bytes is left (0…1, less than all)."""
+    """The share of the compressed bytes that is left (0…1, less than all)."""
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> CutGzip:

@@ -16,20 +16,20 @@ _PLACES = ("member", "header", "between-members", "boundary")
 @fault("cut-shard", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class CutShard(ShardFault):
-    """The tar ends within a header, within a member, between two members of one sample, or between two samples."""
+    """The tar ends inside a header, inside a member, between two members of one sample, or between two samples."""
 
     kinds = ("webdataset",)
     level = "shard"
     family = "cut"
 
     at: str = "member"
-    """``member``, ``header``, ``between-members``, or ``boundary``: then nothing shows that samples are gone."""
+    """``member``, ``header``, ``between-members``, or ``boundary``: then nothing shows that samples are missing."""
     place: float = 0.5
-    """How far through the samples after the first (0…1)."""
+    """Where among the samples after the first (0…1)."""
 
     def __post_init__(self) -> None:
         if self.at not in _PLACES or not 0 <= self.place < 1:
-            raise ValueError(f"at is one of {', '.join(_PLACES)}, and place lies between 0 and 1")
+            raise ValueError(f"at must be one of {', '.join(_PLACES)}, and place between 0 and 1")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> CutShard:

@@ -1,4 +1,4 @@
-"""A member that stands in a shard twice."""
+"""A member that a shard contains twice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIELDS = ("jpg", "cls", "json", "txt")
 @fault("duplicate-member", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class DuplicateMember(ShardFault):
-    """One member of the sample is in the shard twice, the second time whole or empty."""
+    """The shard contains one member of the sample twice; the second is a copy or empty."""
 
     kinds = ("webdataset",)
     family = "members"
@@ -23,11 +23,11 @@ class DuplicateMember(ShardFault):
     field: str = "jpg"
     """``jpg``, ``cls``, ``json`` or ``txt``."""
     empty: bool = False
-    """Whether the second has no bytes; else it is a copy."""
+    """Whether the second has zero bytes; otherwise it is a copy."""
 
     def __post_init__(self) -> None:
         if self.field not in _FIELDS:
-            raise ValueError(f"field is one of {', '.join(_FIELDS)}")
+            raise ValueError(f"field must be one of {', '.join(_FIELDS)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> DuplicateMember:

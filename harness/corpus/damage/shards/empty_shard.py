@@ -1,4 +1,4 @@
-"""A shard with nothing in it where samples should be."""
+"""A shard that should contain samples and is empty."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ...tarfiles import BLOCK, Placed
 @fault("empty-shard", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class EmptyShard(ShardFault):
-    """The shard has no bytes, or only the end marker of an archive, in place of its samples."""
+    """The shard has zero bytes, or only the end marker of an archive, in place of its samples."""
 
     kinds = ("webdataset",)
     level = "shard"
     family = "cut"
 
     marker: bool = False
-    """Whether the end marker is there, which makes it a legal archive: nothing shows that samples are gone."""
+    """Whether the end marker is present, which makes it a legal archive: nothing shows that samples are missing."""
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> EmptyShard:

@@ -15,16 +15,16 @@ from ...tarfiles import BLOCK, Placed
 @fault("garbage-block", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class GarbageBlock(ShardFault):
-    """There is one block of 512 bytes of garbage where a header should be: many readers end there without an error."""
+    """One block of 512 bytes of garbage is where a header should be: many readers end there without an error."""
 
     kinds = ("webdataset",)
     level = "shard"
     family = "header"
 
     inserted: bool = True
-    """Between two samples, which are whole; else in place of the first header of a sample."""
+    """Between two samples, which stay whole; otherwise in place of the first header of a sample."""
     place: Share = 0.5
-    """How far through the samples after the first (0…1)."""
+    """Where among the samples after the first (0…1)."""
     noise: int = 0
     """Seed of the garbage."""
 

@@ -1,4 +1,4 @@
-"""Two samples whose members stand in turn."""
+"""Two samples whose members alternate."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ...tarfiles import Member
 @fault("key-in-two-shards", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class KeyInTwoShards(ShardFault):
-    """The sample has the key of another sample in the shard before (or after): one of them is lost to an index by key."""
+    """The sample has the key of another sample in the shard before (or after). An index by key loses one of them."""
 
     kinds = ("webdataset",)
     family = "identity"

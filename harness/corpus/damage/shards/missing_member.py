@@ -25,7 +25,7 @@ class MissingMember(ShardFault):
 
     def __post_init__(self) -> None:
         if self.field not in _FIELDS:
-            raise ValueError(f"field is one of {', '.join(_FIELDS)}")
+            raise ValueError(f"field must be one of {', '.join(_FIELDS)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> MissingMember:

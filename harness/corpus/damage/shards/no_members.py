@@ -12,7 +12,7 @@ from ...shards import ShardFault
 @fault("no-members", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class NoMembers(ShardFault):
-    """There is one more shard, whole and legal, that has no members: more shards than there is work."""
+    """There is one more shard, whole and legal, without members: a shard with no work for a worker."""
 
     kinds = ("webdataset",)
     level = "shard"

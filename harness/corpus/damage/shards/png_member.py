@@ -13,7 +13,7 @@ from ...shards import ShardFault
 @fault("png-member", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class PngMember(ShardFault):
-    """The sample's picture is a PNG, in a member with the ending .png."""
+    """The sample's picture is a PNG, in a member with the extension .png."""
 
     kinds = ("webdataset",)
     odd = True

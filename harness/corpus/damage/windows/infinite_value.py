@@ -15,7 +15,7 @@ from ...tables import TableFault
 @fault("infinite-value", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class InfiniteValue(TableFault):
-    """One value of the window is infinite, which the corpus declares to be forbidden; one such value spoils a mean."""
+    """One value of the window is infinite, which the corpus declares forbidden; one such value makes a mean infinite."""
 
     kinds = ("windows",)
     family = "value"

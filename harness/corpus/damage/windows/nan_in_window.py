@@ -15,7 +15,7 @@ from ...layout import StoredFault
 @fault("nan-in-window", effect=Effect.LEGAL)
 @dataclass(frozen=True)
 class NanInWindow(StoredFault):
-    """One value of the window is NaN, which the corpus declares to be legal: a sensor that was silent."""
+    """One value of the window is NaN, which the corpus declares legal: the sensor sent nothing."""
 
     kinds = ("windows",)
     odd = True

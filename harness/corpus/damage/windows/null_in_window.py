@@ -15,7 +15,7 @@ _PLACES = ("middle", "first", "last")
 @fault("null-in-window", effect=Effect.VALUE)
 @dataclass(frozen=True)
 class NullInWindow(TableFault):
-    """One value of the window is null, which is not NaN: many readers turn it into NaN, or into zero, without an error."""
+    """One value of the window is null, which is not NaN. Many readers convert it to NaN or zero without an error."""
 
     kinds = ("windows",)
     family = "null"
@@ -25,7 +25,7 @@ class NullInWindow(TableFault):
 
     def __post_init__(self) -> None:
         if self.place not in _PLACES:
-            raise ValueError(f"place is one of {', '.join(_PLACES)}")
+            raise ValueError(f"place must be one of {', '.join(_PLACES)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> NullInWindow:

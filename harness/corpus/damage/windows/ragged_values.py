@@ -1,4 +1,4 @@
-"""A window of another length than the rest."""
+"""A window of another length than the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RaggedValues(TableFault):
 
     def __post_init__(self) -> None:
         if self.shape not in _SHAPES:
-            raise ValueError(f"shape is one of {', '.join(_SHAPES)}")
+            raise ValueError(f"shape must be one of {', '.join(_SHAPES)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> RaggedValues:

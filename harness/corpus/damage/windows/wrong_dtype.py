@@ -1,4 +1,4 @@
-"""Windows of another number type than the rest."""
+"""Windows of another number type than the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WrongDtype(TableFault):
 
     def __post_init__(self) -> None:
         if self.dtype not in _TYPES:
-            raise ValueError(f"dtype is one of {', '.join(_TYPES)}")
+            raise ValueError(f"dtype must be one of {', '.join(_TYPES)}")
 
     @classmethod
     def turn(cls, turn: int, draw: random.Random) -> WrongDtype:
