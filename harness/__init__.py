@@ -1,4 +1,4 @@
-"""Makes the trouble, runs the loader in it, records what happened. Knows nothing of promises."""
+"""Causes the faults, runs the loader with them, and records what happened. It knows nothing about promises."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOME = {"Contract": "contract.job", "Job": "contract.job", "loader": "contract.
 
 
 def __getattr__(name: str) -> Any:
-    # Lazy: a factory's module pays for the contract decorator alone.
+    # Lazy: a factory's module imports only the contract decorator.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

@@ -1,10 +1,13 @@
-"""The error tree: what the user can fix, what the loader under test broke, and the rest, which is ours."""
+"""The error classes: what the user can fix, what the loader under test broke, and failures of badbatch itself."""
 
 from __future__ import annotations
 
 
 class BadbatchError(Exception):
-    """Base of the errors that badbatch raises on purpose; the message is one line and says how to fix it."""
+    """Base class of the errors that badbatch raises on purpose.
+
+    The message is one line and says how to fix the problem.
+    """
 
 
 class UserError(BadbatchError):
@@ -12,7 +15,7 @@ class UserError(BadbatchError):
 
 
 class LoaderError(UserError):
-    """The loader under test cannot be held to anything: it cannot be imported, called, iterated or read."""
+    """The loader under test cannot be tested: it cannot be imported, called, iterated or read."""
 
 
 class HarnessError(BadbatchError):
@@ -20,9 +23,9 @@ class HarnessError(BadbatchError):
 
 
 def one_line(error: BaseException) -> str:
-    """Class and message of any error in one line; of one whose message cannot be made, the class alone."""
+    """Class and message of any error in one line; only the class if the message cannot be made."""
     try:
         text = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - the error is someone else's, and may do anything
+    except Exception:  # noqa: BLE001 - foreign code: making the message may raise anything
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,20 +1,20 @@
-"""What to say of a name that is unknown: the names that are near to it, or all names."""
+"""Suggestions for an unknown name: the names similar to it, or all names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 _MOST = 3
-_FEW = 24  # so many names can be listed in one line
+_FEW = 24  # this many names fit into one line
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
     """The known names that the user may have meant, at most three, the most likely first.
 
-    A name that is the beginning or a part of known names stands for these (``jpeg-cut``: ``jpeg-cut-end``, …); any other is
-    taken for a slip of the keyboard, and only the name most like it counts.
+    If a name is the beginning or a part of known names, these are returned (``jpeg-cut``: ``jpeg-cut-end``, …). Any
+    other name is treated as a typing mistake, and only the most similar name is returned.
     """
-    import difflib  # costs a millisecond that only a mistake is worth
+    import difflib  # takes a millisecond, which only a mistake is worth
 
     names, wanted = sorted(set(known)), name.lower().strip("*?")
     if not wanted:
@@ -32,10 +32,10 @@ def near(name: str, known: Iterable[str]) -> list[str]:
 
 
 def hint(name: object, known: Iterable[str], otherwise: str | None = None) -> str:
-    """``; did you mean 'a', 'b' or 'c'?``, or, where no name is near, ``; known are …``.
+    """``; did you mean 'a', 'b' or 'c'?``, or, if no name is similar, ``; known are …``.
 
     Args:
-        otherwise: what to say in place of the list of all names; the list is left out where it would be long.
+        otherwise: the text in place of the list of all names, which is left out if it would be long.
     """
     names = list(known)
     if found := [repr(one) for one in near(str(name), names)]:
@@ -48,9 +48,9 @@ def hint(name: object, known: Iterable[str], otherwise: str | None = None) -> st
 
 def listed(kind: str) -> str:
     """Where all names of a kind (``scenarios``, ``faults`` …) are listed."""
-    return f"badbatch list {kind} shows what there is"
+    return f"badbatch list {kind} lists all"
 
 
 def unknown(what: str, name: object, known: Iterable[str], otherwise: str | None = None) -> str:
-    """One line on an unknown name, with :func:`hint`."""
+    """One line about an unknown name, with :func:`hint`."""
     return f"unknown {what} {name!r}{hint(name, known, otherwise)}"

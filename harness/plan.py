@@ -14,7 +14,7 @@ from .faults import Fault, from_json
 class FaultPlan(Mapping[int, Fault]):
     """An immutable mapping from sample id to :class:`Fault`.
 
-    All randomness is spent when a plan is drawn; carrying it out draws nothing.
+    All random choices are made when a plan is drawn; applying it draws nothing.
 
     >>> from badbatch.harness.faults.hang import Hang
     >>> FaultPlan({5: Hang()})
@@ -35,15 +35,15 @@ class FaultPlan(Mapping[int, Fault]):
 
     @classmethod
     def draw(cls, seed: int, samples: int, faults: Sequence[Fault], share: float) -> FaultPlan:
-        """Damage ``round(share * samples)`` samples, each with one of ``faults``; the same seed, the same plan.
+        """Damage ``round(share * samples)`` samples, each with one of ``faults``. The same seed gives the same plan.
 
         Raises:
             UserError: ``share`` is not in 0…1, or there is no fault to choose from.
         """
         if samples < 0:
-            raise UserError(f"a source cannot hold {samples} samples")
+            raise UserError(f"a source cannot have {samples} samples")
         if not isinstance(share, (int, float)) or not 0 <= share <= 1:
-            raise UserError(f"a share of damaged samples lies between 0 and 1, not at {share!r}")
+            raise UserError(f"a share of damaged samples must be between 0 and 1, not {share!r}")
         count = round(share * samples)
         if count and not faults:
             raise UserError("a plan needs at least one fault to draw from")
@@ -70,12 +70,12 @@ class FaultPlan(Mapping[int, Fault]):
         return f"FaultPlan({self._faults!r})"
 
     def without(self, samples: Sequence[int]) -> FaultPlan:
-        """The same plan with these samples healed: the step by which a failing plan is made smaller."""
+        """The same plan without the faults of these samples: one step in making a failing plan smaller."""
         healed = set(samples)
         return FaultPlan({sample: fault for sample, fault in self.items() if sample not in healed})
 
     def shrinks(self) -> Iterator[FaultPlan]:
-        """Smaller plans, the smallest first: nothing, either half, then each with one fault fewer."""
+        """Smaller plans, the smallest first: the empty plan, either half, then each with one fault fewer."""
         ids = list(self._faults)
         seen = {self}
         halves = [ids, ids[len(ids) // 2 :], ids[: len(ids) // 2]]
@@ -91,10 +91,10 @@ class FaultPlan(Mapping[int, Fault]):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | str) -> FaultPlan:
-        """The inverse of :meth:`to_json`; takes the mapping or its text.
+        """The inverse of :meth:`to_json`; accepts the mapping or its text.
 
         Raises:
-            UserError: not JSON, a key that is no sample id, an unknown fault.
+            UserError: not JSON, a key that is not a sample id, or an unknown fault.
         """
         if isinstance(data, str):
             try:

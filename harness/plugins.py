@@ -23,7 +23,7 @@ LOADERS = "badbatch.loaders"
 
 
 def named(group: str) -> dict[str, EntryPoint]:
-    """The entry points of a group by name; the first one counts where several packages use a name."""
+    """The entry points of a group by name; if several packages use a name, the first one counts."""
     found: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value)):
         found.setdefault(entry.name, entry)

@@ -1,4 +1,4 @@
-"""What stops a command: Ctrl-C, SIGTERM, and the end of its terminal, all alike, so that all leave as little behind."""
+"""What stops a command: Ctrl-C, SIGTERM, and the end of its terminal. All are handled alike, so that all clean up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """While it is open, SIGTERM and SIGHUP raise KeyboardInterrupt; what is ignored, as under ``nohup``, stays so."""
+    """While it is open, SIGTERM and SIGHUP raise KeyboardInterrupt; a signal that is ignored, as under ``nohup``, stays ignored."""
     heeded = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, _stop) for number in heeded}
     try:

@@ -1,7 +1,7 @@
 """Hypothesis strategies for faults and plans; needs the extra ``badbatch[strategies]``.
 
-``@given(plan=plans(samples=40, faults=faults(harmless_only=True)))`` gives a test plans that it can carry out in its
-own process.
+``@given(plan=plans(samples=40, faults=faults(harmless_only=True)))`` gives a test plans that it can apply in its own
+process.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["faults", "plans", "read_faults"]
 HARMFUL = frozenset({Effect.CRASH, Effect.STALL})
 """Effects that end or block the process in which a test itself runs."""
 
-_WIDTH = 8  # entries in the field "x" of the samples of our sources
+_WIDTH = 8  # entries in the field "x" of the samples of badbatch's sources
 
-# Where the annotation of a parameter allows more than makes sense for the samples of our sources.
+# For parameters whose annotation allows more than makes sense for the samples of badbatch's sources.
 _FITTING: dict[tuple[str, str], SearchStrategy[Any]] = {
     # Each takes one message.
     ("raise", "error"): st.sampled_from(
@@ -38,7 +38,7 @@ _FITTING: dict[tuple[str, str], SearchStrategy[Any]] = {
     ("nan", "field"): st.just("x"),
     ("nan", "position"): st.integers(0, _WIDTH - 1),
     ("empty-tensor", "field"): st.just("x"),
-    # A hang that lets go is merely slow for a loader without a timeout.
+    # The registered faults of a read in memory, by kind; the others damage a corpus on disk.
     ("hang", "release_after_s"): st.none(),
     ("slow", "seconds"): st.floats(0, 0.5),
     ("transient", "failures"): st.integers(1, 3),
@@ -46,7 +46,16 @@ _FITTING: dict[tuple[str, str], SearchStrategy[Any]] = {
 
 
 def read_faults() -> dict[str, type[Fault]]:
-    """The registered faults that strike a read in memory, by kind; the others damage a corpus on disk."""
+    """Any registered fault of a read, with valid parameters; shrinks to ``Raise()``, if that may be drawn.
+
+    Args:
+        effects: only faults with these effects; None: all.
+        harmless_only: leave out those that end or block the reading process, so that plans can be applied in the test's
+            own process.
+
+    Raises:
+        UserError: no fault is left to draw from.
+    """
     return {kind: cls for kind, cls in registry().items() if "strike" in vars(cls)}
 
 
@@ -82,7 +91,7 @@ def plans(
 
     Args:
         samples: ids are drawn from 0 … ``samples - 1``.
-        max_faults: at most so many samples are damaged; None: any number of them.
+        max_faults: the maximum number of damaged samples; None: no maximum.
         faults: what to draw the faults from; None: :func:`faults`.
     """
     if samples < 0 or (max_faults is not None and max_faults < 0):

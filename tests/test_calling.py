@@ -79,7 +79,7 @@ def test_a_name_without_both_parts_is_refused_with_an_example(name: str) -> None
 
 def test_a_module_that_is_not_there_is_named() -> None:
     """The line says which module is missing, also when it is a part of the way to it."""
-    expected = "there is no module 'nowhere_at_all': run from the folder that holds it, or install it"
+    expected = "there is no module 'nowhere_at_all': run from the folder that contains it, or install it"
     assert expected == refusal(lambda: resolve("nowhere_at_all:factory"))
     assert expected == refusal(lambda: resolve("nowhere_at_all.deeper:factory"))
     assert "there is no module 'json.nowhere'" in refusal(lambda: resolve("json.nowhere:factory"))

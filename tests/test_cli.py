@@ -334,8 +334,8 @@ def test_interrupt(tmp_path: Path) -> None:
 def test_our_own_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure of the harness, expected or not, is exit code 4; nothing of it is taken for the loader's."""
     folder = kept_trial(tmp_path / "trial")
-    expected, unforeseen = HarnessError("the zygote is gone"), KeyError("k")
-    for error, said in ((expected, "badbatch: the zygote is gone"), (unforeseen, "a fault of badbatch itself")):
+    expected, unforeseen = HarnessError("the zygote has died"), KeyError("k")
+    for error, said in ((expected, "badbatch: the zygote has died"), (unforeseen, "a fault of badbatch itself")):
 
         def fail(path: Path, error: Exception = error) -> History:
             raise error

@@ -39,7 +39,7 @@ def test_hints() -> None:
     assert "; did you mean 'cut-a' or 'cut-b'?" == hint("cut", ("cut-b", "cut-a", "x"))
     assert "; known are exact, pad, drop" == hint("zzz", ("exact", "pad", "drop"))
     assert "" == hint("zzz", ())
-    with pytest.raises(UserError, match="unknown scenario of map 'qqqqq'; badbatch list scenarios shows what there is"):
+    with pytest.raises(UserError, match="unknown scenario of map 'qqqqq'; badbatch list scenarios lists all"):
         scenarios.find("qqqqq")
 
 

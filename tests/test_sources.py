@@ -325,8 +325,8 @@ def test_a_loader_takes_a_wrapped_data_set() -> None:
         (Squares(), [3], "faulty() takes a plan like {5: Hang()}, not a list"),
         (Squares(), {1: "hang"}, "sample 1 is planned to have 'hang', which is no fault"),
         (Squares(), {-1: Raise()}, "a fault plan maps sample ids 0, 1, 2"),
-        (Squares(), {7: Raise()}, "the plan strikes sample 7, but the data set has only 5"),
-        (Counted(), {5: Raise()}, "the plan strikes sample 5, but the data set has only 5"),
+        (Squares(), {7: Raise()}, "the plan has a fault for sample 7, but the data set has only 5"),
+        (Counted(), {5: Raise()}, "the plan has a fault for sample 5, but the data set has only 5"),
         (3, {}, "faulty() wraps data sets, and a int can be neither indexed nor iterated"),
     ],
 )

@@ -162,9 +162,9 @@ def test_a_killed_warm_process_is_told_and_takes_its_trials_along(tmp_path: Path
         family = [trial.rank(), trial.struck(), trial.trial_supervisor()]
         assert own._process is not None
         os.kill(own._process.pid, signal.SIGKILL)
-        with pytest.raises(HarnessError, match=r"^the zygote is gone: signal 9 \(Killed\)$"):
+        with pytest.raises(HarnessError, match=r"^the zygote has died: signal 9 \(Killed\)$"):
             trial.history()
-        with pytest.raises(HarnessError, match=r"^the zygote is gone: "):
+        with pytest.raises(HarnessError, match=r"^the zygote has died: "):
             own.start(spec(), tmp_path / "next")
     wait_until(lambda: not any(state(pid) for pid in family), "its trials have ended")
 
@@ -176,7 +176,7 @@ def test_a_warm_process_that_answers_no_more_is_given_up(tmp_path: Path, monkeyp
         assert own._process is not None
         os.kill(own._process.pid, signal.SIGSTOP)
         began = time.monotonic()
-        with pytest.raises(HarnessError, match=r"^the zygote answers no more$"):
+        with pytest.raises(HarnessError, match=r"^the zygote does not answer$"):
             own.run(spec(deadline_s=0.5), tmp_path / "trial")
         own.close()
         assert time.monotonic() - began < SOON_S
@@ -258,7 +258,7 @@ BAD_MODULES: dict[str, tuple[str, str]] = {
     "sys_exit": ("import sys\nsys.exit('no GPU')\n", "bad_sys_exit cannot be imported: SystemExit: no GPU"),
     "os_exit": (
         "import os\nos._exit(3)\n",
-        "importing bad_os_exit:factory ended the process that did it: the zygote is gone: exit code 3",
+        "importing bad_os_exit:factory ended the process that did it: the zygote has died: exit code 3",
     ),
     "segfault": (
         "import ctypes, subprocess\n"
@@ -266,7 +266,7 @@ BAD_MODULES: dict[str, tuple[str, str]] = {
         "from badbatch.harness.faults.core_dumps import switch_off\n"
         "switch_off()\n"
         "ctypes.string_at(0)\n",
-        "importing bad_segfault:factory ended the process that did it: the zygote is gone: "
+        "importing bad_segfault:factory ended the process that did it: the zygote has died: "
         "signal 11 (Segmentation fault)",
     ),
     "raises_with_a_daemon": (
@@ -275,12 +275,12 @@ BAD_MODULES: dict[str, tuple[str, str]] = {
     ),
     "interrupt": (
         "raise KeyboardInterrupt\n",
-        "importing bad_interrupt:factory ended the process that did it: the zygote is gone: "
+        "importing bad_interrupt:factory ended the process that did it: the zygote has died: "
         "signal 2 (Interrupt): KeyboardInterrupt",
     ),
     "closes_descriptors": (
         "import os\nos.closerange(3, 4096)\ndef factory(job): return []\n",
-        "importing bad_closes_descriptors:factory ended the process that did it: the zygote is gone: exit code ",
+        "importing bad_closes_descriptors:factory ended the process that did it: the zygote has died: exit code ",
     ),
     "signature": (
         "def factory(job, root): return []\n",

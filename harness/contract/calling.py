@@ -43,7 +43,7 @@ class Target:
 
 @dataclasses.dataclass(frozen=True)
 class Built:
-    """A loader, and how to tell it the epoch."""
+    """A loader, and how to set its epoch."""
 
     loader: Any
     set_epoch: Callable[[int], Any] | None
@@ -67,7 +67,7 @@ def resolve(name: str) -> Target:
     except ModuleNotFoundError as error:
         if error.name is not None and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise LoaderError(
-                f"there is no module {error.name!r}: run from the folder that holds it, or install it"
+                f"there is no module {error.name!r}: run from the folder that contains it, or install it"
             ) from error
         raise LoaderError(f"{module_name} cannot be imported: {one_line(error)}") from error
     except (Exception, SystemExit) as error:
@@ -87,7 +87,7 @@ def describe(name: str, found: Any) -> Target:
     """What kind of loader an object is.
 
     Raises:
-        LoaderError: it is none: no callable, or one that takes neither a job nor a data set.
+        LoaderError: it is not a loader: not callable, or it takes neither a job nor a data set.
     """
     if not callable(found):
         raise LoaderError(f"{name} is a {type(found).__name__}, not a callable: a factory takes a job, a class a dataset")
@@ -112,7 +112,7 @@ def build(target: Target, job: Job) -> Built:
 
     Raises:
         LoaderError: it returned something that cannot be iterated.
-        Exception: whatever it raised itself.
+        Exception: anything that the loader itself raises.
     """
     if target.drop_in:
         return _drop_in(target, job)
@@ -174,5 +174,5 @@ def _names(call: Callable[..., Any], parameter: str) -> bool:
 def _parameters(call: Callable[..., Any]) -> tuple[inspect.Parameter, ...] | None:
     try:
         return tuple(inspect.signature(call).parameters.values())
-    except (TypeError, ValueError):  # a builtin that does not tell
+    except (TypeError, ValueError):  # a builtin without a signature
         return None

@@ -1,4 +1,4 @@
-"""What a loader factory is told, and how it declares what it promises."""
+"""What a loader factory is given, and how it declares what it promises."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Readers = Literal["processes", "threads", "consumer"]
 
 
 FORMATS = ("jpg", "jpeg", "png", "webp", "gif", "tif", "tiff", "bmp", "ppm", "jp2", "avif", "heic")
-"""Endings of pictures' files that a loader may declare to take; corpora hold some of them."""
+"""File extensions of pictures that a loader may declare to accept; corpora contain some of them."""
 SAME_FORMAT = {"jpeg": "jpg", "tif": "tiff"}
-"""Endings that mean the same format as another."""
+"""Extensions that mean the same format as another."""
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "on_damage": ("raise", "skip", "substitute", "mark"),
@@ -40,7 +40,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """Everything that a loader factory is told. One job is one rank's share of a trial."""
+    """Everything that a loader factory is given. One job is one rank's share of a trial."""
 
     source: str
     """``map``, ``stream``, ``sharded_stream``, or a source on disk."""
@@ -49,7 +49,7 @@ class Job:
     root: Path | None
     """The corpus folder, for sources on disk; None otherwise."""
     samples: int
-    """How many samples the source holds, damaged ones included, over all ranks."""
+    """How many samples the source has over all ranks, including damaged ones."""
     batch_size: int
     num_workers: int
     rank: int
@@ -59,78 +59,83 @@ class Job:
     epoch: int
     drop_last: bool
     timeout: float
-    """Seconds that ``next()`` may wait for a batch; 0 means for ever."""
+    """Seconds that ``next()`` may wait for a batch; 0 means without limit."""
     start_method: str | None
     """``fork``, ``spawn`` or ``forkserver`` for the loader's workers; None: the platform's default."""
     max_consecutive_skips: int | None
     """How many damaged samples in a row may be skipped before the loader must raise; None: any number."""
     on_skip: Callable[[int | str | os.PathLike[str], BaseException | str], None]
-    """To be called with the sample's id and the reason for each sample skipped; picklable, works in any worker process.
-    -1 where the loader cannot tell which sample it was. From disk also with the path of its file, or its key in a shard."""
+    """A function to call with the sample's id and the reason, for each skipped sample. It is picklable and works in any
+    worker process. The id is -1 if the loader cannot tell which sample it was. For sources on disk it may also be the
+    path of the sample's file, or its key in a shard."""
     decode: Callable[[bytes], Any] | None = None
-    """For sources on disk: from the bytes of a picture's file to a PIL picture, for pipelines that take a decoder;
+    """For sources on disk: decodes the bytes of a picture's file to a PIL picture, for pipelines that accept a decoder;
     picklable. On some files of some scenarios it crashes, as a native decoder does."""
     persistent_workers: bool = False
-    """Whether the workers of one epoch are to serve the next one too; only where the loader says that it honours it."""
+    """Whether the workers of one epoch should also serve the next one; set only if the loader declares that it supports
+    this."""
     work_dir: Path | None = None
-    """A folder of the trial, shared by its ranks, for the loader's own files; what is left in it is no leak."""
+    """A folder of the trial, shared by its ranks, for the loader's own files. Files left in it are not a leak."""
     cache_dir: Path | None = None
-    """On disk: a folder shared by all trials over the same corpus, for what a loader makes of it once; None in memory."""
+    """On disk: a folder shared by all trials over the same corpus, for what a loader makes from it once. None in
+    memory."""
 
     def make_once(self, name: str, make: Callable[[Path], Any]) -> Path:
-        """Have ``cache_dir / name`` made, unless it is there; where there is no ``cache_dir``, in ``work_dir``.
+        """Make ``cache_dir / name`` unless it exists; without a ``cache_dir``, in ``work_dir``.
 
         Args:
-            make: called with the path at which to make a file or a folder. Of several processes that ask at the same time
-                one makes it, and the others wait.
+            make: called with the path at which to make a file or a folder. If several processes ask at the same time,
+                one makes it and the others wait.
 
         Returns:
-            The path of what was made.
+            The path of the file or folder.
 
         Raises:
             UserError: the job has neither folder.
         """
         home = self.cache_dir or self.work_dir
         if home is None:
-            raise UserError("this job has no folder in which something could be made")
+            raise UserError("this job has neither a cache_dir nor a work_dir")
         return make_once(home / name, make)
 
 
 @dataclasses.dataclass(frozen=True)
 class Contract:
-    """What a loader promises. None: not declared, to be inferred from a probe and then held to everywhere."""
+    """What a loader promises. None: not declared, so it is inferred from a probe and then required everywhere."""
 
     on_damage: OnDamage | None = None
     after_error: AfterError | None = None
-    """For ``on_damage="raise"``: does the epoch go on after an error?"""
+    """For ``on_damage="raise"``: does the epoch continue after an error?"""
     batches: Batches | None = None
     """Does a skip shorten its batch, or is the batch refilled?"""
     tail: Tail | None = None
-    """What happens to the remainder when the ranks do not divide the samples; ``pad-batch``: each rank's last batch is filled
-    up as well."""
+    """What happens to the remainder if the number of samples is not a multiple of the ranks. ``pad-batch``: each rank's
+    last batch is also filled up."""
     sources: tuple[str, ...] | None = None
     workers: tuple[int, ...] | None = None
     """The worker counts that the loader supports; None: all."""
     ranks: tuple[int, ...] | None = None
     """The world sizes that the loader supports; None: all."""
     timeout: bool = True
-    """Whether the loader honours ``job.timeout`` when it has workers."""
+    """Whether the loader respects ``job.timeout`` when it has workers."""
     uneven_ranks: bool = False
     """Whether ranks may make different numbers of steps."""
     persistent_workers: bool | None = None
-    """Whether the loader honours ``job.persistent_workers``. None: a drop-in class does where its signature names the
+    """Whether the loader respects ``job.persistent_workers``. None: a drop-in class does if its signature has the
     parameter; a factory does not."""
     blast_radius: Literal["sample", "batch", "shard", "file"] | None = None
-    """How much a fault on disk may cost beyond its own sample."""
+    """How much one fault on disk may cost beyond its own sample."""
     replacement: bool = False
-    """Whether samples are drawn with replacement or by weight: an epoch has as many as the source, and which is not owed."""
+    """Whether samples are drawn with replacement or by weight: an epoch has as many samples as the source, but no
+    particular sample is owed."""
     readers: Readers | None = None
-    """Who reads where the loader has workers: other processes, threads of the consumer's process, or the consumer itself.
-    None: other processes."""
+    """Who reads when the loader has workers: other processes, threads of the consumer's process, or the consumer
+    itself. None: other processes."""
     formats: tuple[str, ...] | None = None
-    """The endings of the pictures' files that the loader takes, without the dot; nothing is asked of others. None: all."""
+    """The file extensions of pictures that the loader accepts, without the dot; nothing is required for others. None:
+    all."""
     inferred: tuple[str, ...] = ()
-    """The names of the parts above that were not declared but inferred from a probe."""
+    """The names of the parts above that were inferred from a probe instead of declared."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name; tuples become lists."""
@@ -150,7 +155,7 @@ class Contract:
 F = TypeVar("F", bound=Callable[..., Any])
 _DECLARABLE = {field.name for field in dataclasses.fields(Contract)} - {"inferred"}
 _FLAGS = ("timeout", "uneven_ranks", "persistent_workers", "replacement")
-_SETS: dict[str, int | None] = {"sources": None, "workers": 0, "ranks": 1, "formats": None}  # and the least number that makes sense
+_SETS: dict[str, int | None] = {"sources": None, "workers": 0, "ranks": 1, "formats": None}  # with the smallest number that makes sense
 
 
 def loader(
@@ -163,7 +168,7 @@ def loader(
 
     Args:
         ids: a function from one batch to its sample ids (a sequence or tensor of ints, one for each sample; -1 for a
-            sample that arrives marked as missing and without its id), where they cannot be found without help.
+            sample that is marked as missing and has no id), for batches whose ids cannot be found without help.
         by_source: from a source to the promises that differ there: ``{"stream": {"tail": "exact"}}``.
 
     Raises:
@@ -189,7 +194,7 @@ def loader(
 
 
 def _checked(promises: dict[str, Any]) -> dict[str, Any]:
-    """The promises, with single values as tuples where several may be given; refuses what cannot be."""
+    """The promises, with single values as tuples where several are allowed. Refuses invalid ones."""
     for name, value in promises.items():
         if name not in _DECLARABLE:
             raise UserError(f"@loader knows no promise {name!r}{hint(name, sorted(_DECLARABLE))}")
@@ -203,12 +208,12 @@ def _checked(promises: dict[str, Any]) -> dict[str, Any]:
 
 
 def _several(name: str, value: Any) -> tuple[Any, ...]:
-    """One or several sources, numbers or endings as a tuple."""
+    """One or several sources, numbers or extensions as a tuple."""
     if name == "formats" and isinstance(value, (str, tuple, list, set, frozenset)):
         value = tuple(str(ending).lower().removeprefix(".") for ending in ([value] if isinstance(value, str) else value))
     try:
         values = (value,) if isinstance(value, str) else tuple(value)
-    except TypeError:  # a single number, or nonsense, which is told below
+    except TypeError:  # a single number, or an invalid value, which is reported below
         values = (value,)
     if not values:
         raise UserError(f"@loader({name}=…) is empty: nothing would be left to test")
@@ -226,7 +231,7 @@ def _several(name: str, value: Any) -> tuple[Any, ...]:
 
 
 def declared(target: Any, source: str = "") -> Contract:
-    """The contract that ``target`` was decorated with, for one source where that is given; or an empty one."""
+    """The contract that ``target`` was decorated with, for one source if ``source`` is given; or an empty one."""
     differing = getattr(target, "__badbatch_by_source__", None)
     contract = differing.get(source) if isinstance(differing, dict) else None
     if contract is None:

@@ -1,4 +1,4 @@
-"""Makes a file or a folder once, whoever asks first."""
+"""Makes a file or a folder once, for several processes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 
 def make_once(target: Path, make: Callable[[Path], Any]) -> Path:
-    """Have ``target`` made, unless it is there; of several processes that ask at the same time one makes it, the others wait.
+    """Make ``target`` unless it exists. If several processes ask at the same time, one makes it and the others wait.
 
     Args:
-        make: called with the path at which to make a file or a folder; it becomes ``target`` when the call returns. What a
-            call that raised, or whose process died, had made is removed.
+        make: called with the path at which to make a file or a folder; it becomes ``target`` when the call returns. If
+            the call raises or its process dies, what it made is removed.
 
     Returns:
         ``target``.
@@ -24,7 +24,7 @@ def make_once(target: Path, make: Callable[[Path], Any]) -> Path:
     partial = target.with_name(f"{target.name}.partial")
     lock = os.open(target.with_name(f"{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel gives it back when its holder dies
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel releases it when its owner dies
         if not target.exists():
             _remove(partial)
             try:

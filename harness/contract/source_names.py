@@ -1,4 +1,4 @@
-"""The names of the sources, and how a source shows in the name of a trial. Imports nothing."""
+"""The names of the sources, and how a source is written in the name of a trial. Imports nothing."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ DEFAULT = "map"
 
 
 def cell(topology: object, source: str) -> str:
-    """The name of a source in a topology, as it stands between the brackets of a trial's id."""
+    """The name of a source in a topology, as written between the brackets of a trial's id."""
     return str(topology) if source == DEFAULT else f"{topology},source={source}"

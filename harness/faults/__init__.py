@@ -1,6 +1,6 @@
-"""One file a fault. Importing this package registers all of them: ``from badbatch.harness.faults import Hang``.
+"""One file for each fault. Importing this package registers all of them: ``from badbatch.harness.faults import Hang``.
 
-Other packages add theirs by entry points of the group ``badbatch.faults``.
+Other packages add their own by entry points of the group ``badbatch.faults``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BY_CLASS_NAME = {cls.__name__: cls for cls in registry().values()}
 
 
 def __getattr__(name: str) -> type[Fault]:
-    # Every registered class is reachable here, so that a new fault needs no second edit.
+    # Every registered class can be imported from here, so a new fault needs no second edit.
     try:
         return _BY_CLASS_NAME[name]
     except KeyError:

@@ -1,4 +1,4 @@
-"""What a fault is: a small frozen value that knows how to strike one read, and never who runs it."""
+"""What a fault is: a small frozen value that can act on one read. It does not know who runs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..nearest import listed, unknown
 
 
 class Effect(enum.Enum):
-    """What a fault does to the read that it strikes; the expectation model reasons on this, never on a fault's name."""
+    """What a fault does to the read. The expectation model uses this, never a fault's name."""
 
     ERROR = "error"  # the read raises
     VALUE = "value"  # the read returns something that is not a good sample
@@ -21,7 +21,7 @@ class Effect(enum.Enum):
     STALL = "stall"  # the read does not return
     SLOW = "slow"  # the read returns the good sample, late
     CRASH = "crash"  # the reading process dies
-    TRANSIENT = "transient"  # the read fails at first and is well when tried again
+    TRANSIENT = "transient"  # the read fails at first and succeeds when tried again
 
 
 DAMAGING = frozenset({Effect.ERROR, Effect.VALUE, Effect.STALL, Effect.CRASH})
@@ -36,29 +36,30 @@ class Read:
     value: Callable[[], Any]
     """The undamaged sample."""
     took_hold: Callable[[], None]
-    """To be called by the fault at the moment it takes hold, just before the harm is done."""
+    """A function that the fault calls just before it does the harm."""
     attempt: Callable[[], int]
-    """How often this sample was read before, over all processes of the trial; counts itself, so call it once a read."""
+    """How many times this sample was read before, over all processes of the trial. Each call counts as a read, so call
+    it once."""
 
 
 class Fault:
-    """Base of all faults. A subclass is a frozen dataclass, registered with :func:`fault`."""
+    """Base class of all faults. A subclass is a frozen dataclass, registered with :func:`fault`."""
 
     kind: ClassVar[str]
     effect: ClassVar[Effect]
 
     @property
     def damages(self) -> bool:
-        """Whether the struck sample can no longer be delivered as good."""
+        """Whether the sample can no longer be delivered as good."""
         return self.effect in DAMAGING
 
     @property
     def may_recover(self) -> bool:
-        """Whether a read that was struck may still bring the good sample."""
+        """Whether a read with the fault may still return the good sample."""
         return False
 
     def strike(self, read: Read) -> Any:
-        """Carry the fault out on one read: raise, block, die, or return what the reader is to get instead."""
+        """Apply the fault to one read: raise, block, die, or return what the reader should get instead."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def registered(kind: str) -> type[Fault] | None:
 
 
 def registry() -> dict[str, type[Fault]]:
-    """All registered faults by kind, in order of their names."""
+    """All registered faults by kind, sorted by name."""
     return dict(sorted(_REGISTRY.items()))
 
 

@@ -15,12 +15,12 @@ from .parameters import check_parameters
 class EmptyTensor(Fault):
     """The read returns the sample with an empty field, of shape (0,): odd, but legal, so it must arrive.
 
-    It is met where a sample has no events, no boxes, no words. The field is replaced by a tensor, array or
-    sequence of the same kind without entries; that is not a missing value.
+    This happens if a sample has no events, no boxes, no words. The field is replaced by a tensor, array or sequence of
+    the same kind without entries; that is not a missing value.
     """
 
     field: str = "x"
-    """The key in a mapping; in a tuple or list without such a field it is the first vector."""
+    """The key in a mapping; in a tuple or list without such a field, the first vector."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -33,6 +33,6 @@ class EmptyTensor(Fault):
 
 def _emptied(value: Any) -> Any:
     if is_array(vector(value, "empty-tensor")):
-        # Copied, since a view of nothing would still carry the whole storage along when it is pickled.
+        # Copied: pickling an empty view would still include the whole storage.
         return copy_of(value.reshape(-1)[:0])
     return value[:0]

@@ -21,8 +21,8 @@ Name = Literal["EIO", "ESTALE", "EACCES", "ENOSPC", "EMFILE", "ETIMEDOUT"]
 class Errno(Fault):
     """The read fails with an ``OSError`` of the system: a broken disk, a stale network file, a full disk, and the like.
 
-    On Linux a real system call fails in this way, with any user's rights (ESTALE needs root's). Where no call can be made
-    to fail, the same exception is built by hand.
+    On Linux a real system call fails in this way, with any user's rights (ESTALE needs root). If no call can be made to
+    fail, the same exception is created in Python.
     """
 
     name: Name = "EIO"
@@ -62,12 +62,12 @@ def _enospc() -> None:
 
 
 def _eacces() -> None:
-    # Root may read any file but a kernel setting that is write-only: for those the kernel asks the mode bits alone.
+    # Root can read any file except a kernel setting that is write-only: for those the kernel checks only the mode bits.
     os.close(os.open("/proc/sys/vm/compact_memory", os.O_RDONLY))
 
 
 def _emfile() -> None:
-    # PyDLL keeps the interpreter lock: no Python thread runs while this process may open nothing.
+    # PyDLL keeps the interpreter lock, so no Python thread runs while this process cannot open files.
     libc = ctypes.PyDLL(None, use_errno=True)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
@@ -86,7 +86,7 @@ class _Time(ctypes.Structure):
 
 
 def _etimedout() -> None:
-    # A semaphore that nobody raises, and a moment that has passed: the call times out at once.
+    # A semaphore that nobody raises, and a deadline in the past: the call times out at once.
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "sem_timedwait"):  # macOS has none
         return
@@ -104,9 +104,9 @@ class _FileHandle(ctypes.Structure):
 
 
 def _estale() -> None:
-    # No file of /proc can be opened by handle, so every handle is stale there, and no disk is asked.
+    # No file of /proc can be opened by handle, so every handle is stale there, and no disk is read.
     libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "open_by_handle_at"):  # Linux alone has it
+    if not hasattr(libc, "open_by_handle_at"):  # only Linux has it
         return
     mount = os.open("/proc", os.O_RDONLY)
     try:
@@ -127,4 +127,5 @@ FAILING_CALLS: dict[str, Callable[[], None]] = {
     "EMFILE": _emfile,
     "ETIMEDOUT": _etimedout,
 }
-"""Each makes a real call that fails so; it returns, or raises another ``OSError``, where the platform has none."""
+"""Each function makes a real system call that fails with this error. If the platform has no such call, it returns or
+raises another ``OSError``."""

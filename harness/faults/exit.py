@@ -15,7 +15,7 @@ from .parameters import Within, check_parameters
 class Exit(Fault):
     """The reading process exits at once, without cleaning up; with code 0 nothing looks wrong from outside.
 
-    It calls ``os._exit``, as native libraries do that call ``exit`` on an error of theirs.
+    It calls ``os._exit``, like native libraries that call ``exit`` on an error.
     """
 
     code: Annotated[int, Within(0, 255)] = 1

@@ -1,4 +1,4 @@
-"""One field of a sample: where it is found, and how it is changed without touching the sample itself."""
+"""Finds one field of a sample, and changes it without changing the sample itself."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 def with_changed_field(sample: Any, field: str, change: Callable[[Any], Any]) -> Any:
     """A shallow copy of ``sample`` in which ``change`` was applied to one field.
 
-    The field is ``sample[field]`` of a mapping, the one of that name of a named tuple, and the first vector (a tensor
-    or an array of at least one dimension, or a sequence that is no text) of any other tuple or list, or, where such a
-    one holds no vector, its first element.
+    In a mapping the field is ``sample[field]``; in a named tuple it is the field of that name. In any other tuple or
+    list it is the first vector (a tensor or an array of at least one dimension, or a sequence that is not text), or the
+    first element if there is no vector.
 
     Raises:
         TypeError: there is no such field.
@@ -38,19 +38,19 @@ def with_changed_field(sample: Any, field: str, change: Callable[[Any], Any]) ->
 
 
 def is_vector(value: Any) -> bool:
-    """Whether ``value`` is a tensor or array of at least one dimension, or a sequence that is no text."""
+    """Whether ``value`` is a tensor or array of at least one dimension, or a sequence that is not text."""
     if is_array(value):
         return bool(value.ndim)
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
 
 
 def is_array(value: Any) -> bool:
-    """Whether ``value`` is a tensor or a NumPy array; told by what it has, since neither library may be installed."""
+    """Whether ``value`` is a tensor or a NumPy array. Checked by attributes, since neither library may be installed."""
     return hasattr(value, "dtype") and hasattr(value, "ndim") and hasattr(value, "reshape")
 
 
 def copy_of(array: Any) -> Any:
-    """A contiguous copy of a tensor or array, with storage of its own."""
+    """A contiguous copy of a tensor or array, with its own storage."""
     return array.contiguous().clone() if hasattr(array, "clone") else array.copy()
 
 
@@ -58,7 +58,7 @@ def vector(value: Any, purpose: str) -> Any:
     """``value`` itself.
 
     Raises:
-        TypeError: it is no vector; the message says that ``purpose`` needs one.
+        TypeError: it is not a vector; the message says that ``purpose`` needs one.
     """
     if not is_vector(value):
         raise TypeError(f"{purpose} needs a tensor, an array or a sequence, not a {type(value).__name__}")

@@ -19,6 +19,7 @@ class Frozen(Fault):
 
     def strike(self, read: Read) -> Any:
         read.took_hold()
-        # To this very thread: after os.kill() another one may take the signal, while this one goes on for a moment.
+        # Sent to this thread: with os.kill() another thread may receive the signal while this one continues for a
+        # moment.
         signal.raise_signal(signal.SIGSTOP)
         return read.value()

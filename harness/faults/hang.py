@@ -14,9 +14,9 @@ from .parameters import Within, check_parameters
 @fault("hang", effect=Effect.STALL)
 @dataclass(frozen=True)
 class Hang(Fault):
-    """The read never returns, like a stalled network file system; other threads of the process go on.
+    """The read never returns, like a stalled network file system; other threads of the process continue.
 
-    It blocks in ``select(2)`` on a pipe into which nobody writes, so the interpreter lock is released.
+    It blocks in ``select(2)`` on a pipe without a writer, so the interpreter lock is released.
     """
 
     release_after_s: Annotated[float, Within(0, 86_400)] | None = None

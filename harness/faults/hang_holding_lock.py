@@ -1,4 +1,4 @@
-"""A read that never returns and stops all Python code of its process with it."""
+"""A read that never returns and blocks all Python code of its process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WORDS = 32  # 256 bytes: several times what a pthread_mutex_t takes (40 bytes o
 class HangHoldingLock(Fault):
     """The read never returns and keeps the interpreter lock: no thread and no signal handler of its process can run.
 
-    It is met in native decoders that block or loop without releasing the lock. It takes a POSIX mutex twice in a C
-    call that keeps the lock. Unlike ``pause``, ``sleep`` or ``read``, ``pthread_mutex_lock`` does not return when a
-    signal comes: the C library resumes the wait, so the interpreter never gets to run a handler. Handlers in C, as
-    faulthandler's, do run; SIGKILL ends it, as does any signal that was left at its default.
+    This happens in native decoders that block or loop without releasing the lock. The fault locks a POSIX mutex twice
+    in a C call that keeps the interpreter lock. Unlike ``pause``, ``sleep`` or ``read``, ``pthread_mutex_lock`` does
+    not return when a signal arrives: the C library resumes the wait, so the interpreter never runs a handler. Handlers
+    in C, like faulthandler's, do run. SIGKILL ends the process, as does any signal with its default action.
     """
 
     def strike(self, read: Read) -> NoReturn:

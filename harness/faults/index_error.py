@@ -13,8 +13,8 @@ from .base import Effect, Fault, Read, fault
 class RaiseIndexError(Fault):
     """The read raises ``IndexError``, which a loader can mistake for the end of the data set.
 
-    It is met where an annotation points past the end of a list, or a row has fewer columns than its header. Python's
-    own iteration by ``__getitem__`` takes this exception for the end.
+    This happens if an annotation points past the end of a list, or a row has fewer columns than its header. Python's
+    own iteration by ``__getitem__`` treats this exception as the end.
     """
 
     def strike(self, read: Read) -> NoReturn:

@@ -1,4 +1,4 @@
-"""A read that raises an exception which takes keyword arguments alone."""
+"""A read that raises an exception which takes only keyword arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .base import Effect, Fault, Read, fault
 
 
 class KeywordOnlyError(Exception):
-    """An error whose constructor requires keyword arguments and takes no others."""
+    """An error whose constructor accepts only keyword arguments."""
 
     def __init__(self, *, sample: int, reason: str) -> None:
         super().__init__(f"sample {sample} {reason}")
@@ -22,7 +22,7 @@ class KeywordOnlyError(Exception):
 class RaiseKeywordOnlyError(Fault):
     """The read raises an exception whose constructor takes keyword arguments only.
 
-    Neither ``type(error)(message)`` nor pickle's default can rebuild it on its way out of a worker. Clients of object
+    Neither ``type(error)(message)`` nor pickle's default can rebuild it when it leaves a worker. Clients of object
     stores raise such errors, with the request and the response as keywords.
     """
 

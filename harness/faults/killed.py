@@ -13,7 +13,7 @@ from .base import Effect, Fault, Read, fault
 @fault("killed", effect=Effect.CRASH)
 @dataclass(frozen=True)
 class Killed(Fault):
-    """The reading process is killed (SIGKILL), as the out-of-memory killer kills.
+    """The reading process is killed (SIGKILL), as by the out-of-memory killer.
 
     It sends the signal to itself. No handler runs and nothing is flushed.
     """

@@ -16,14 +16,14 @@ from .parameters import Within, check_parameters
 class Nan(Fault):
     """The read returns the sample with one NaN among its numbers: odd, but legal, so it must arrive.
 
-    It is met in measurements, where NaN stands for a missing value that the model handles. One entry of a real copy
-    of the field is overwritten.
+    This happens in measurements, where NaN means a missing value that the model handles. One entry of a real copy of
+    the field is overwritten.
     """
 
     position: Annotated[int, Within(0, 1_000_000_000)] = 0
-    """Which entry, counted from 0 over the field laid flat."""
+    """Which entry, counted from 0 over the flattened field."""
     field: str = "x"
-    """The key in a mapping; in a tuple or list without such a field it is the first vector."""
+    """The key in a mapping; in a tuple or list without such a field, the first vector."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -37,11 +37,11 @@ class Nan(Fault):
         entries: Any = copy_of(vector(value, "nan")) if is_array(value) else list(vector(value, "nan"))
         flat = entries.reshape(-1) if is_array(value) else entries
         if self.position >= len(flat):
-            raise TypeError(f"nan cannot stand at position {self.position} of a field of {len(flat)} entries")
+            raise TypeError(f"nan cannot be at position {self.position} of a field of {len(flat)} entries")
         try:
             flat[self.position] = math.nan
             held = bool(flat[self.position] != flat[self.position])
-        except (RuntimeError, ValueError):  # integers: torch and NumPy refuse in their own ways, or keep another value
+        except (RuntimeError, ValueError):  # integers: torch and NumPy raise different errors, or store another value
             held = False
         if not held:
             raise TypeError(f"nan needs a field of floating-point numbers, not of {value.dtype}")

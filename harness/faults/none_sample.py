@@ -12,10 +12,10 @@ from .base import Effect, Fault, Read, fault
 class NoneSample(Fault):
     """The read returns ``None`` in place of the sample.
 
-    It is met where a data set swallows an error of its decoder (OpenCV's ``imread`` returns ``None`` for a file that it
+    This happens if a data set hides an error of its decoder (OpenCV's ``imread`` returns ``None`` for a file that it
     cannot read) and leaves the filtering to a collate function.
     """
 
     def strike(self, read: Read) -> None:
-        # Returning nothing is the harm.
+        # Returning None is the harm.
         read.took_hold()

@@ -1,4 +1,4 @@
-"""A read that returns a sample with one field missing its value."""
+"""A read that returns a sample in which one field has no value."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .parameters import check_parameters
 class NullField(Fault):
     """The read returns the sample with ``None`` in one of its fields, like a table row with a null.
 
-    It is met in tables, where a nullable column or a failed join yields nulls. The sample is a real copy with that
+    This happens in tables, where a nullable column or a failed join gives nulls. The sample is a real copy with that
     one field set to ``None``.
     """
 
     field: str = "x"
-    """The key in a mapping; in a tuple or list without such a field it is the first vector, else the first element."""
+    """The key in a mapping; in a tuple or list without such a field, the first vector, otherwise the first element."""
 
     def __post_init__(self) -> None:
         check_parameters(self)

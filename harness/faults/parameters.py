@@ -1,4 +1,4 @@
-"""What a fault's parameters may be: said once, in the annotations of its fields, for checks and strategies."""
+"""The allowed values of a fault's parameters: declared once, in the annotations of its fields, for checks and strategies."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..nearest import hint
 
 @dataclasses.dataclass(frozen=True)
 class Within:
-    """``Annotated[int, Within(0, 255)]``: a number from ``least`` to ``most``, both included unless ``below`` is said."""
+    """``Annotated[int, Within(0, 255)]``: a number from ``least`` to ``most``, both included unless ``below`` is set."""
 
     least: float
     most: float
     below: bool = False
-    """``most`` itself is too much."""
+    """Whether ``most`` itself is excluded."""
 
     def holds(self, number: Any) -> bool:
-        """Whether ``number`` lies within."""
+        """Whether ``number`` is within the bounds."""
         return bool(self.least <= number and (number < self.most if self.below else number <= self.most))
 
     def __str__(self) -> str:
@@ -33,21 +33,21 @@ Share = Annotated[float, Within(0, 1, below=True)]
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """What one parameter of a fault may be."""
+    """The allowed values of one parameter of a fault."""
 
     base: type[bool | int | float | str]
     optional: bool = False
     """Whether None is allowed too."""
     choices: tuple[str, ...] = ()
-    """For a str: all that it may be; empty: anything."""
+    """For a str: all allowed values; empty: any."""
     within: Within | None = None
     """For a number: its bounds; None: any finite number."""
 
     def problem(self, value: Any) -> str | None:
-        """What is wrong with ``value``, to be read after the parameter's name; None where nothing is."""
+        """What is wrong with ``value``, worded to follow the parameter's name; None if nothing is."""
         if value is None and self.optional:
             return None
-        # A bool is an int for Python, and an int serves where a float is asked for.
+        # In Python a bool is an int, and an int is valid where a float is expected.
         accepted = (int, float) if self.base is float else self.base
         if not isinstance(value, accepted) or (isinstance(value, bool) and self.base is not bool):
             return f"must be {self}, not {value!r}"
@@ -86,10 +86,10 @@ def parameters(cls: type[Any]) -> dict[str, Parameter]:
 
 
 def check_parameters(fault: Any) -> None:
-    """For ``__post_init__``: all parameters of this fault are what their annotations say.
+    """For ``__post_init__``: check that all parameters of this fault are what their annotations say.
 
     Raises:
-        ValueError: one is not; the message names it and says what would do.
+        ValueError: one is not; the message names it and says what is allowed.
     """
     for name, parameter in parameters(type(fault)).items():
         problem = parameter.problem(getattr(fault, name))

@@ -15,14 +15,14 @@ from .parameters import Within, check_parameters
 class RaggedWindow(Fault):
     """The read returns the sample with a field that is shorter or longer than that of its neighbours.
 
-    It is met in time series, where the window at the edge of a recording or beside a gap is not full, and in list
+    This happens in time series, where the window at the edge of a recording or beside a gap is not full, and in list
     columns. The field is really cut, or repeated from its start, to ``width`` entries along its first dimension.
     """
 
     width: Annotated[int, Within(1, 1_000_000)] = 5
-    """Entries that the field has afterwards; must differ from what it has by right."""
+    """Entries that the field has afterwards; must differ from its correct width."""
     field: str = "x"
-    """The key in a mapping; in a tuple or list without such a field it is the first vector."""
+    """The key in a mapping; in a tuple or list without such a field, the first vector."""
 
     def __post_init__(self) -> None:
         check_parameters(self)

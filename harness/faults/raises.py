@@ -17,34 +17,35 @@ _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 @fault("raise", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class Raise(Fault):
-    """The read raises an exception: ``OSError`` by default, as an unreadable file does.
+    """The read raises an exception: ``OSError`` by default, as for an unreadable file.
 
-    The class is imported by its name and raised with one message, as decoders, parsers and file systems raise theirs.
-    It is imported when the fault strikes, and not before: reading a stored plan executes nothing, and needs no library.
+    The class is imported by its name and raised with one message, like the errors of decoders, parsers and file
+    systems. It is imported only when the fault acts: reading a stored plan executes no code and needs no library.
     """
 
     error: str = "builtins.OSError"
     """Dotted name of an exception class that takes one message."""
     message: str = "sample {sample} cannot be read"
-    """``{sample}`` stands for the sample's id."""
+    """``{sample}`` is replaced by the sample's id."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
         try:
             message = self.message.format(sample=0)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise ValueError(f"message {self.message!r} may hold {{sample}} and no other field") from error
+            raise ValueError(f"message {self.message!r} may contain {{sample}} and no other field") from error
         if not _DOTTED.fullmatch(self.error):
             raise ValueError(f"{self.error!r} is no exception class: a dotted name is needed, like builtins.OSError")
         module, _, name = self.error.rpartition(".")
-        if module in ("", "builtins"):  # what needs no import can be checked now
+        if module in ("", "builtins"):  # without an import this can be checked now
             self._made(getattr(builtins, name, None), message)
 
     def strike(self, read: Read) -> NoReturn:
         """Raise the error.
 
         Raises:
-            ValueError: the class cannot be imported, or cannot be raised with one message; the fault does not take hold.
+            ValueError: the class cannot be imported, or cannot be raised with one message; then the fault has no
+                effect.
         """
         error = self._made(self._found(), self.message.format(sample=read.sample))
         read.took_hold()

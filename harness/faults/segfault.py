@@ -1,4 +1,4 @@
-"""A read during which the process dies of a memory fault."""
+"""A read during which the process dies of a segmentation fault."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .base import Effect, Fault, Read, fault
 @fault("segfault", effect=Effect.CRASH)
 @dataclass(frozen=True)
 class Segfault(Fault):
-    """The reading process dies of a segmentation fault, as native decoders do on malformed files.
+    """The reading process dies of a segmentation fault, as in native decoders that read malformed files.
 
     It really reads memory at address zero, so handlers of SIGSEGV run as they would. No core file is written.
     """

@@ -13,8 +13,8 @@ from .base import Effect, Fault, Read, fault
 class RaiseStopIteration(Fault):
     """The read raises ``StopIteration``, which a loader can mistake for the end of the epoch.
 
-    It is met where a data set calls ``next()`` on an exhausted reader of its own, such as a shard that is one
-    sample short. The exception is a plain ``raise StopIteration``.
+    This happens if a data set calls ``next()`` on its own exhausted reader, such as a shard that lacks one sample. The
+    exception is a plain ``raise StopIteration``.
     """
 
     def strike(self, read: Read) -> NoReturn:

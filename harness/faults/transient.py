@@ -1,4 +1,4 @@
-"""A read that fails at first and is well when tried again."""
+"""A read that fails at first and succeeds when tried again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .parameters import Within, check_parameters
 @fault("transient", effect=Effect.TRANSIENT)
 @dataclass(frozen=True)
 class Transient(Fault):
-    """The first reads of the sample fail with ``OSError``; a later one is well.
+    """The first reads of the sample fail with ``OSError``; a later one succeeds.
 
-    It is met on network storage, in throttled object stores and on flaky cables. Reads are counted over all
-    processes, so it does not matter which worker tries again.
+    This happens on network storage, in throttled object stores and on bad cables. Reads are counted over all processes,
+    so it does not matter which worker tries again.
     """
 
     failures: Annotated[int, Within(1, 1_000_000)] = 1

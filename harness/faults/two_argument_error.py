@@ -22,7 +22,7 @@ class TwoArgumentError(Exception):
 class RaiseTwoArgumentError(Fault):
     """The read raises an exception whose constructor requires two arguments.
 
-    Such a one cannot be rebuilt from its message, nor by pickle's default, on its way out of a worker. Libraries
+    Such an exception cannot be rebuilt from its message, nor by pickle's default, when it leaves a worker. Libraries
     define many, and Python has its own: ``subprocess.CalledProcessError`` (two), ``UnicodeDecodeError`` (five).
     """
 

@@ -10,7 +10,7 @@ from .base import Effect, Fault, Read, fault
 
 
 class UnpicklableError(Exception):
-    """An error that carries a lock, as one that carries a connection or an open file does."""
+    """An error with a lock as attribute, like an error with a connection or an open file."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -20,9 +20,10 @@ class UnpicklableError(Exception):
 @fault("unpicklable-error", effect=Effect.ERROR)
 @dataclass(frozen=True)
 class RaiseUnpicklableError(Fault):
-    """The read raises an exception that cannot be pickled, so that it cannot leave a worker as it is.
+    """The read raises an exception that cannot be pickled, so that it cannot leave a worker unchanged.
 
-    It carries a lock, as errors do that keep the connection, the open file or the thread pool in which they arose.
+    It has a lock as attribute, like errors that keep the connection, the open file or the thread pool in which they
+    occurred.
     """
 
     def strike(self, read: Read) -> NoReturn:

@@ -16,9 +16,9 @@ from .fields import is_array
 class UnpicklableSample(Fault):
     """The read returns the good sample in a form that cannot be pickled, so that it cannot leave a worker.
 
-    It is met where a sample keeps an open file, a lazily opened picture or a lambda. The sample is given a class of
-    its own whose ``__reduce_ex__`` raises ``TypeError``. Collating by ``torch.utils.data.default_collate`` works and
-    carries the refusal over to the batch, where this sample is the first of it.
+    This happens if a sample contains an open file, a lazily opened picture or a lambda. The sample gets its own class
+    whose ``__reduce_ex__`` raises ``TypeError``. Collating by ``torch.utils.data.default_collate`` works; if this
+    sample is the first of its batch, the batch cannot be pickled either.
     """
 
     def strike(self, read: Read) -> Any:
@@ -28,10 +28,10 @@ class UnpicklableSample(Fault):
 
 
 def unpicklable(value: Any) -> Any:
-    """A shallow copy of ``value`` that equals it and refuses to be pickled.
+    """A shallow copy of ``value`` that equals it and cannot be pickled.
 
     Raises:
-        TypeError: values of this class cannot be made so.
+        TypeError: values of this class cannot be made unpicklable.
     """
     if isinstance(value, Mapping):
         return _refusing(dict)(value)
@@ -53,7 +53,7 @@ def unpicklable(value: Any) -> Any:
 
 
 def _within_tuple(elements: tuple[Any, ...]) -> list[Any]:
-    # Collating makes a list of tensors out of plain tuples, so the refusal must lie in the tensors to survive it.
+    # Collating makes a list of tensors from plain tuples, so the tensors themselves must refuse to be pickled.
     return [unpicklable(element) if hasattr(element, "as_subclass") else element for element in elements]
 
 
@@ -61,7 +61,10 @@ _REFUSING: dict[type[Any], type[Any]] = {}
 
 
 def _refusing(cls: type[Any]) -> type[Any]:
-    """The subclass of ``cls`` that can be copied and not pickled; always the same, as torch will not stack two."""
+    """The subclass of ``cls`` that can be copied but not pickled.
+
+    It is cached, as torch does not stack two different classes.
+    """
     if cls not in _REFUSING:
 
         def refuse(self: Any, protocol: int) -> Any:
@@ -69,7 +72,7 @@ def _refusing(cls: type[Any]) -> type[Any]:
 
         members: dict[str, Any] = {"__reduce_ex__": refuse}
         if cls in (dict, list):
-            # Collating copies the first sample of a batch and fills it in; copy.copy() would go by __reduce_ex__.
+            # Collating copies the first sample of a batch and fills it; copy.copy() would call __reduce_ex__.
             members["__copy__"] = lambda self: type(self)(self)
         _REFUSING[cls] = type(f"Unpicklable{cls.__name__.capitalize()}", (cls,), members)
     return _REFUSING[cls]

@@ -1,6 +1,6 @@
-"""Id <-> content: every sample's numbers are computed from its id, so that what arrives can be held against it.
+"""Id <-> content: every sample's numbers are computed from its id, so that what arrives can be compared with it.
 
-The mark of a picture's id is drawn and read here too; how stands in :mod:`.marks`.
+The mark of a picture's id is also drawn and read here; :mod:`.marks` explains how.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def rows(ids: npt.ArrayLike) -> npt.NDArray[np.float32]:
 
 
 def intact(ids: npt.ArrayLike, x: Any) -> npt.NDArray[np.bool_]:
-    """For each row of ``x`` (n, 8), whether it is what was written for the id beside it; NaN is never equal."""
+    """For each row of ``x`` (n, 8), whether it equals what was written for its id; NaN is never equal."""
     found = np.asarray(x, dtype=np.float64)
     wanted = rows(ids)
     if found.shape != wanted.shape:

@@ -1,6 +1,6 @@
-"""Is a picture made of a known original? For pictures in which no id mark can be read.
+"""Whether a picture was made from a known original, for pictures in which no id mark can be read.
 
-A picture is like its original when it may be a crop of it (down to about a twelfth of its area), mirrored, turned by
+A picture is like its original if it may be a crop of it (down to about a twelfth of its area), mirrored, turned by
 quarters, negative, blurred, resized, and in any scale of numbers. Flat colour and noise are not.
 """
 
@@ -21,19 +21,22 @@ _SIDE = 32  # pixels each way at which pictures are compared: at this size the c
 _SIZES = (1.0, 0.84, 0.7, 0.59, 0.5, 0.42, 0.35, 0.28)  # of a crop's sides
 _MOST_UNEQUAL = 1.6  # the ratio of a crop's sides
 _LEAST = 0.7
-"""Measured at 64 pixels: 200 random crops of at least 8 % of the area had 0.82 and more, with changed colours as well; rotations
-by up to 15 degrees 0.69 and more."""
+"""Measured at 64 pixels: 200 random crops of at least 8 % of the area had at least 0.82, also with changed colours;
+rotations by up to 15 degrees had at least 0.69."""
 _FLAT = 0.01
-"""Deviation of the levels, by the largest: less is one colour. Crops had 0.05 and more."""
+"""Deviation of the levels divided by the largest; below this the picture is one colour. Crops had at least 0.05."""
 _NEARLY_FLAT = 0.1
-"""What an original of one colour may be after resizing and a little noise."""
-_COARSE = 8  # pixels each way: what is left of noise after that is small
+"""The same limit for an original of one colour, after resizing and a little noise."""
+_COARSE = 8  # pixels in each direction: at this size little noise is left
 _NOISE, _MOST_NOISE = 7.2, 0.22
-"""White noise keeps 5.3 / side of its deviation at 8 × 8; pictures and crops of them kept 0.23 and more."""
+"""White noise keeps 5.3 / side of its deviation at 8 × 8; pictures and crops of them kept at least 0.23."""
 
 
 def is_like(picture: Any, original: Any) -> bool:
-    """Whether a picture may be made of an original; both are PIL's, or arrays ``(H, W[, C])`` or ``(C, H, W)`` of any numbers."""
+    """Whether a picture may be made from an original.
+
+    Both are PIL's, or arrays ``(H, W[, C])`` or ``(C, H, W)`` of any numbers.
+    """
     grey, of = grey_of(picture), grey_of(original)
     if grey is None or of is None or not np.isfinite(grey).all():
         return False
@@ -61,7 +64,7 @@ def _is_noise(grey: Floats) -> bool:
 
 
 def _likenesses(grey: Floats, of: Floats) -> Iterator[float]:
-    """For each size of crop and each way to turn it: the greatest correlation, without its sign, with any part of the original."""
+    """For each size of crop and each orientation: the largest absolute correlation with any part of the original."""
     whole = _Whole(_resized(of, _SIDE, _SIDE))
     for high, wide in _shapes():
         for upright in (_resized(grey, high, wide), _resized(grey, wide, high).T):
@@ -81,7 +84,7 @@ def _resized(grey: Floats, high: int, wide: int) -> Floats:
 
 @functools.lru_cache(256)
 def _weights(given: int, wanted: int) -> npt.NDArray[np.float32]:
-    """``(wanted, given)``: each row is a triangle about a pixel's middle, as wide as a pixel of the coarser size."""
+    """``(wanted, given)``: each row is a triangle around a pixel's centre, as wide as a pixel of the coarser size."""
     scale = given / wanted
     middle = (np.arange(wanted) + 0.5) * scale - 0.5
     weights = np.clip(1 - np.abs(np.arange(given) - middle[:, None]) / max(1.0, scale), 0, None)
@@ -90,7 +93,7 @@ def _weights(given: int, wanted: int) -> npt.NDArray[np.float32]:
 
 
 class _Whole:
-    """An original, ready to be searched for crops."""
+    """An original, prepared for the search for crops."""
 
     def __init__(self, grey: Floats) -> None:
         levels = _blurred((grey - grey.mean())[None])[0].astype(np.float64)
@@ -99,11 +102,11 @@ class _Whole:
         self._sums = [np.pad(part, ((1, 0), (1, 0))).cumsum(0).cumsum(1) for part in (levels, levels**2)]
 
     def best(self, crops: Floats) -> float:
-        """The greatest correlation of crops ``(n, h, w)`` with parts of the original."""
+        """The largest correlation of crops ``(n, h, w)`` with parts of the original."""
         high, wide = crops.shape[1:]
         crops = _blurred(crops)
         crops = crops - crops.mean(axis=(1, 2), keepdims=True)
-        norm = float(np.sqrt((crops[0] ** 2).sum()))  # they are one crop, turned
+        norm = float(np.sqrt((crops[0] ** 2).sum()))  # they are one crop in several orientations
         if norm < 1e-9:
             return 0.0
         size = (2 * _SIDE, 2 * _SIDE)
@@ -117,7 +120,7 @@ class _Whole:
 
 
 def _blurred(greys: Floats) -> Floats:
-    """With half of each neighbour's level: what lies a pixel further on still agrees."""
+    """With half of each neighbour's level, so that a shift by one pixel still agrees."""
     for axis in (1, 2):
         padded = np.pad(greys, [(1, 1) if a == axis else (0, 0) for a in range(3)], mode="edge")
         before, after = padded.take(range(greys.shape[axis]), axis), padded.take(range(2, greys.shape[axis] + 2), axis)

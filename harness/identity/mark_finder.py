@@ -1,4 +1,4 @@
-"""Finding an id mark that a crop has moved: which shares of the picture are gone at its sides."""
+"""Finds an id mark that was moved by a crop: which shares of the picture were cut off at its sides."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .mark_code import COLUMNS, FIRST_COLUMN, GRID, STRIP_ROWS, STRIPS, TAIL_FIR
 
 Floats = npt.NDArray[np.float32]
 WORK = 128
-"""Pixels each way at which a picture is read: four a cell."""
+"""Pixels in each direction at which a picture is read: four for each cell."""
 
 
 def samples(first: int, cells: int) -> npt.NDArray[np.float64]:
-    """Where the cells are sampled, as shares of the axis: two samples a cell, 0.22 cells from its middle."""
+    """Where the cells are sampled, as shares of the axis: two samples in a cell, 0.22 cells from its centre."""
     return (((first + 0.5 + np.arange(cells))[:, None] + [-0.22, 0.22]) / GRID).ravel()
 
 
@@ -25,19 +25,19 @@ TAIL_ROWS_AT = samples(TAIL_ROW, 1)
 TAIL_COLUMNS_AT = samples(TAIL_FIRST, GRID - TAIL_FIRST)
 
 Crop = tuple[float, float, float, float]
-"""Left, right, top, bottom: the shares of the uncropped picture that are gone."""
+"""Left, right, top, bottom: the shares of the uncropped picture that were cut off."""
 UNCROPPED = (0.0, 0.0, 0.0, 0.0)
 
 
 def pixels_at(places: npt.NDArray[np.float64], crops: npt.NDArray[np.float64], pixels: int) -> npt.NDArray[np.intp]:
-    """``(n, places)`` pixels at which places (shares of an uncropped axis) lie under each of ``crops`` ``(n, 2)``."""
+    """``(n, places)`` pixels at which places (shares of an uncropped axis) are under each of ``crops`` ``(n, 2)``."""
     at = (places - crops[:, :1]) * (pixels / (1 - crops.sum(axis=1, keepdims=True)))
     found: npt.NDArray[np.intp] = np.clip(at, 0, pixels - 1).astype(np.intp)
     return found
 
 
 def _pairs(step: float, reach: int, first: float = 0.0) -> npt.NDArray[np.float64]:
-    """``(n, 2)``: every pair of crops before and after, ``first`` … in ``reach`` steps each."""
+    """``(n, 2)``: every pair of crops before and after, ``reach`` steps from ``first`` each."""
     steps = first + step * np.arange(reach)
     return np.stack([grid.ravel() for grid in np.meshgrid(steps, steps, indexing="ij")], axis=1)
 
@@ -48,7 +48,7 @@ _BOUNDARIES = np.array([strip + pair for strip in STRIPS for pair in (1, 3)])
 
 
 def stretched(grey: Floats) -> Floats:
-    """At least 128 pixels each way, by linear interpolation, so that crops of parts of a pixel can be tried."""
+    """At least 128 pixels in each direction, by linear interpolation, so that crops by fractions of a pixel can be tried."""
     for axis in (0, 1):
         pixels = grey.shape[axis]
         if pixels < WORK:
@@ -60,12 +60,12 @@ def stretched(grey: Floats) -> Floats:
 
 
 def downward(grey: Floats) -> tuple[float, npt.NDArray[np.float64]]:
-    """How strongly a mark shows whose rows lie across, and the three likeliest crops (top, bottom), best first."""
+    """How strong the evidence is for a mark with horizontal rows, and the three likeliest crops (top, bottom), best first."""
     height, width = grey.shape
     half = max(1, round(0.55 * height / GRID))
     inner = grey[:, width // 4 : width - width // 4]
     change = np.abs(inner[: -2 * half] - inner[2 * half :])
-    # Between the rows of a pair every column changes; in a picture some columns do not. So a low quantile tells.
+    # Between the rows of a pair every column changes; in a picture some columns do not. So a low quantile decides.
     weakest = np.partition(change, change.shape[1] // 5, axis=1)[:, change.shape[1] // 5]
     at = (_BOUNDARIES / GRID - _COARSE[:, :1]) / (1 - _COARSE.sum(axis=1, keepdims=True)) * height
     found = weakest[np.clip(np.round(at).astype(np.intp) - half, 0, len(weakest) - 1)]
@@ -84,31 +84,31 @@ def crops(grey: Floats, likely: npt.NDArray[np.float64]) -> Iterator[Crop]:
         for _ in range(2):
             across = _COARSE[score.argmax()]
             yield from refined(grey, across, down)
-            # The next guess is one of another scale: the crops tried here took another share in all.
+            # The next guess has another scale: the crops tried here removed another share in total.
             score[np.abs(_COARSE.sum(axis=1) - across.sum()) < 0.025] = 0
 
 
 def refined(grey: Floats, across: npt.NDArray[np.float64], down: npt.NDArray[np.float64]) -> Iterator[Crop]:
-    """Crops ever closer to what fits, from crops ``(2,)`` across and down that nearly do; the last three are the best."""
+    """Crops that fit better and better, from crops ``(2,)`` across and down that nearly fit; the last three are the best."""
     yield (*across.tolist(), *down.tolist())
     for _ in range(2):
         finer = np.clip(down + _FINE, 0, None)
         down = finer[_fit(grey, across[None], finer).argmax()]
         finer = np.clip(across + _FINE, 0, None)
         across = finer[_fit(grey, finer, down[None]).argmax()]
-        # Cells fit as well a whole cell further on, all but one of them.
+        # A shift by one whole cell fits as well, except for one cell.
         for shift in (0, 1 / GRID, -1 / GRID):
             yield (across[0] + shift, across[1] - shift, *down.tolist())
 
 
 def _agreement(ends: Floats) -> Floats:
-    """Low where the two samples of a cell (last axis) differ in sign: there one of them shows a neighbour."""
+    """Low if the two samples of a cell (last axis) differ in sign: then one of them is in a neighbouring cell."""
     product: Floats = ends[..., 0] * ends[..., 1]
     return product.clip(max=np.abs(product).mean())
 
 
 def _fit(grey: Floats, across: npt.NDArray[np.float64], down: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """How well the cells stand out under each crop; one of ``across`` ``(n, 2)`` and ``down`` ``(n, 2)`` may have one row."""
+    """How clearly the cells differ under each crop; one of ``across`` ``(n, 2)`` and ``down`` ``(n, 2)`` may have one row."""
     height, width = grey.shape
     rows = pixels_at(ROWS_AT, down, height)[:, :, None]
     columns = pixels_at(COLUMNS_AT, across, width)[:, None, :]

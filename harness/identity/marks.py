@@ -1,4 +1,4 @@
-"""The id mark of a picture: drawn into its pixels, read back from whatever a pipeline made of them."""
+"""The id mark of a picture: drawn into its pixels, and read back after a pipeline has changed them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = ["MAX_ID", "SMALLEST", "MarkReading", "draw_mark", "read_mark"]
 _SHOWS = (
     0.25  # of the whole span: marks had at least 0.34 in 1500 trials of crop, JPEG and resizing, noise at most 0.21
 )
-_CLEAR = 0.1  # of the mean contrast: low, because the checksum decides; what is flat has none
+_CLEAR = 0.1  # share of the mean contrast: low, because the checksum decides; flat pictures have none
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ def draw_mark(pixels: npt.NDArray[Any], sample: int) -> None:
     """
     height, width = pixels.shape[:2]
     if min(height, width) < SMALLEST:
-        raise HarnessError(f"a picture of {width} × {height} is too small for a mark; it takes {SMALLEST} × {SMALLEST}")
+        raise HarnessError(f"a picture of {width} × {height} is too small for a mark, which needs {SMALLEST} × {SMALLEST}")
     scale = 257 if pixels.dtype == np.uint16 else 1
     colours = pixels[..., :3] if pixels.ndim == 3 else pixels
     ys, xs = edges(height), edges(width)
     across = np.diff(xs)
     for first_row, words in zip(STRIPS, mark_words(sample)):
-        # Two quiet cells on both sides: the reader finds the strip's ends by them.
+        # Two quiet cells on both sides: the reader uses them to find the ends of the strip.
         cells = np.full((STRIP_ROWS, COLUMNS + 4), LIGHT * scale, pixels.dtype)
         for pair, word in enumerate(words):
             bits = (word & POWERS) != 0
@@ -112,15 +112,15 @@ def read_mark(picture: Any) -> MarkReading:
     """Read the id mark of one picture.
 
     Args:
-        picture: a PIL picture, or an array or tensor ``(height, width)``, ``(height, width, channels)`` or
-            ``(channels, height, width)`` with 1-4 channels; integers or floats, normalised or not, in any of the eight
-            EXIF orientations, cropped by at most a tenth at each side. A picture without a mark reads as nothing.
+        picture: a PIL picture, or an array or tensor ``(height, width)``, ``(height, width, channels)`` or ``(channels,
+            height, width)`` with 1-4 channels; integers or floats, normalised or not, in any of the eight EXIF
+            orientations, cropped by at most a tenth at each side. A picture without a mark gives an empty reading.
 
     Raises:
-        Whatever a lazily opened PIL picture raises when it is decoded.
+        Exception: anything that a lazily opened PIL picture raises when it is decoded.
     """
     grey = grey_of(picture)
-    if grey is None or min(grey.shape) < SMALLEST * 0.7:  # a crop of 64 pixels may have 52; below that cells blur
+    if grey is None or min(grey.shape) < SMALLEST * 0.7:  # a crop of a 64-pixel picture may have 52; below that, cells blur
         return NOTHING
     span = float(grey.max() - grey.min())
     if not span > 0:  # flat, or not a number
@@ -131,12 +131,12 @@ def read_mark(picture: Any) -> MarkReading:
         if reading is not None:
             best = reading
             break
-    # A small crop may have moved one strip out of reach, so half a reading is not taken as the last word.
+    # A small crop may have moved one strip, so the search continues after half a reading.
     return best if best.top is not None and best.bottom is not None else _search(grey, span, best)
 
 
 def grey_of(picture: Any) -> Floats | None:
-    """At most 128 × 128 floats, light is large; None: nothing that a mark could stand in."""
+    """At most 128 × 128 floats, where large is light; None: there is no room for a mark."""
     if hasattr(picture, "getbands"):
         return _grey_of_pil(picture)
     if hasattr(picture, "detach"):
@@ -150,7 +150,7 @@ def grey_of(picture: Any) -> Floats | None:
         if array.shape[2] > 4:
             return None
         array = _thinned(array)
-        # The mark is grey, so the channels agree there; alpha (or the black of CMYK) would only dilute it.
+        # The mark is grey, so its channels agree; alpha (or the black of CMYK) would only weaken it.
         channels: Floats = array[..., 0].astype(np.float32)
         for channel in range(1, min(3, array.shape[2])):
             channels += array[..., channel]
@@ -166,7 +166,7 @@ def _grey_of_pil(picture: Any) -> Floats:
         picture = picture.convert("RGB")
     size = (min(picture.width, WORK), min(picture.height, WORK))
     if picture.size != size:
-        picture = picture.resize(size, 0)  # nearest: cells are flat, and it costs least
+        picture = picture.resize(size, 0)  # nearest: cells are flat, and it is the fastest
     if picture.mode not in ("1", "L", "F") and not picture.mode.startswith("I"):
         picture = picture.convert("L")
     return np.asarray(picture).astype(np.float32)
@@ -175,7 +175,7 @@ def _grey_of_pil(picture: Any) -> Floats:
 def _thinned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     for axis in (0, 1):
         pixels = array.shape[axis]
-        if pixels % WORK == 0:  # every so manieth, as a view: usual sizes cost nothing
+        if pixels % WORK == 0:  # every n-th pixel, as a view: usual sizes cost nothing
             step = pixels // WORK
             array = array[step // 2 :: step] if axis == 0 else array[:, step // 2 :: step]
         elif pixels > WORK:
@@ -196,7 +196,7 @@ def _uncropped(pixels: int, rows: bool) -> npt.NDArray[np.intp]:
 
 
 def _decode(grey: Floats, crop: Crop, span: float) -> MarkReading | None:
-    """Read both strips of a picture whose rows run along them, under the crop (left, right, top, bottom)."""
+    """Read both strips of a picture with horizontal rows, under the crop (left, right, top, bottom)."""
     left, right, top, bottom = crop
     height, width = grey.shape
     if crop is UNCROPPED:
@@ -208,7 +208,7 @@ def _decode(grey: Floats, crop: Crop, span: float) -> MarkReading | None:
     contrast = cells[0::2] - cells[1::2]  # (top first, top second, bottom first, bottom second) × columns
     strength = np.abs(contrast).reshape(2, -1)
     mean = strength.mean(axis=1)
-    # Every one of a strip's 48 pairs must stand out, by a like amount: pictures do not do that by chance.
+    # Each of a strip's 48 pairs must have a clear and similar contrast: pictures do not have that by chance.
     clear = (strength.min(axis=1) > _CLEAR * mean) & (mean > 0.2 * span)
     if not clear.any():
         return None
@@ -234,7 +234,7 @@ def _decode(grey: Floats, crop: Crop, span: float) -> MarkReading | None:
 
 
 class _Sides(NamedTuple):
-    """How a picture lies: left and right exchanged, upside down; -1 for a negative."""
+    """The orientation of a picture: left and right exchanged, upside down; -1 for a negative."""
 
     mirrored: bool
     turned: bool
@@ -242,7 +242,7 @@ class _Sides(NamedTuple):
 
 
 def _tail(grey: Floats, crop: Crop, sides: _Sides, contrast: float) -> bool:
-    """Whether the last corner is as drawn, or out of view."""
+    """Whether the last corner is as drawn, or outside the crop."""
     left, right, top, bottom = crop
     if sides.mirrored:
         grey, left, right = grey[:, ::-1], right, left
@@ -251,7 +251,7 @@ def _tail(grey: Floats, crop: Crop, sides: _Sides, contrast: float) -> bool:
     crop = (left, right, top, bottom)
     if _tail_strength(grey, crop) * sides.sign > 0.5 * contrast:
         return True
-    # Lost, or moved a little by a small crop. Only when no crop explains it is content missing.
+    # Lost, or moved a little by a small crop. Content is missing only if no crop explains it.
     grey = stretched(grey)
     *_, exact, _, _ = refined(grey, np.array(crop[:2]), np.array(crop[2:]))
     if exact[1] > 0.5 / GRID or exact[3] > 0.5 / GRID:
@@ -265,12 +265,12 @@ def _tail_strength(grey: Floats, crop: Crop) -> float:
     rows = pixels_at(TAIL_ROWS_AT, np.array([[top, bottom]]), height)[0]
     columns = pixels_at(TAIL_COLUMNS_AT, np.array([[left, right]]), width)[0]
     cells = grey[rows[:, None], columns].mean(axis=0).reshape(-1, 2).mean(axis=1)
-    # The weakest neighbourhood counts: a corner of which a part is lost is lost.
+    # The weakest neighbourhood counts: if a part of a corner is lost, the corner is lost.
     return float((cells[1::2] - cells[0::2]).min())
 
 
 def _search(grey: Floats, span: float, best: MarkReading) -> MarkReading:
-    """The fullest reading under any of the likeliest crops of either axis, if it is fuller than ``best``."""
+    """The most complete reading under any of the likeliest crops of either axis, if it is more complete than ``best``."""
     grey = stretched(grey)
     sides = [(axes, *downward(axes)) for axes in (grey, grey.T)]
     for axes, shows, likely in sorted(sides, key=lambda side: -side[1]):

@@ -1,4 +1,4 @@
-"""A picture format of our own, whose decoder dies, hangs or takes all memory: as a Pillow plug-in, and as a function.
+"""badbatch's own picture format, whose decoder dies, hangs or takes all memory: as a Pillow plug-in, and as a function.
 
 Its files are those of :mod:`badbatch.harness.corpus.marked`.
 """
@@ -24,26 +24,28 @@ if TYPE_CHECKING:
 
     from ..trial.event_log import Recorder
 
-_ROOM = 256 << 20  # bytes that a decoder may take before the limit meets it: more than pictures need, and no harm to others
+_ROOM = 256 << 20  # bytes that a decoder may allocate: more than pictures need, and harmless to other processes
 _PIECE = 8 << 20
 _limited = threading.Lock()
 
 
 def _take_all_memory() -> None:
-    """Allocate and touch memory until there is no more; a limit of the process's own keeps the machine out of it.
+    """Allocate and touch memory until there is no more.
+
+    The process has its own limit, so the machine does not run out of memory.
 
     Raises:
         MemoryError: always, from the allocation that failed.
     """
     import resource
 
-    with _limited:  # of two decodings at once, the second must not take the first one's limit for the process's own
+    with _limited:  # if two decodings run at once, the second must not read the first one's limit as the process's own
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         taken: list[bytes] = []
         try:
             limit = _address_space() + _ROOM
             resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
-            while len(taken) * _PIECE < 4 * _ROOM:  # where the platform does not enforce its limit
+            while len(taken) * _PIECE < 4 * _ROOM:  # if the platform does not enforce its limit
                 taken.append(b"\xff" * _PIECE)
             raise MemoryError
         finally:
@@ -70,11 +72,11 @@ EFFECTS: dict[str, Callable[[], None]] = {
     "hang": _strikes(HangHoldingLock()),
     "memory": _take_all_memory,
 }
-"""From the name in a marked file to what really happens; none of them returns."""
+"""From the name in a marked file to the function that produces the effect; none of them returns."""
 
 
 def strike(data: bytes) -> None:
-    """Suffer what a marked file does to its decoder; the record is told just before. Returns for any other file."""
+    """Produce the effect of a marked file on its decoder, after recording it. Returns for any other file."""
     effect = effect_of(data)
     if effect is None:
         return
@@ -88,14 +90,14 @@ def _unknown() -> None:
 
 def _record_fault(data: bytes) -> None:
     trial = membership()
-    if trial is None:  # the corpus is read outside of a trial
+    if trial is None:  # the corpus is read outside a trial
         return
     from ..corpus.manifest import read_samples
     from ..trial.event_log import Kind, Recorder
 
     digest = hashlib.sha256(data).hexdigest()
     sample = next((record.id for record in read_samples(trial["root"]) if record.sha256 == digest), None)
-    if sample is None:  # a member of a shard, of which the picture itself says whose it is
+    if sample is None:  # a member of a shard: the picture itself contains its id
         sample = _sample_marked_in(data)
     recorder: Recorder = Recorder(Path(trial["folder"]), trial["rank"])
     recorder(Kind.FAULT, sample)
@@ -113,7 +115,7 @@ def _sample_marked_in(data: bytes) -> int:
 
 
 def register() -> None:
-    """Make Pillow in this process know the format: opening a marked file is harmless, decoding it is not."""
+    """Register the format with Pillow in this process: opening a marked file is harmless, decoding it is not."""
     from PIL import Image, ImageFile
 
     class MarkedImageFile(ImageFile.ImageFile):
@@ -121,7 +123,7 @@ def register() -> None:
         format_description = "badbatch marked picture"
 
         def _open(self) -> None:
-            assert self.fp is not None  # Pillow opens it before it asks the plug-in
+            assert self.fp is not None  # Pillow opens it before it calls the plug-in
             data = self.fp.read()
             with Image.open(io.BytesIO(picture_in(data))) as inner:
                 self._size, self._mode = inner.size, inner.mode
@@ -139,18 +141,18 @@ class Decode:
     """The job's ``decode``: from the bytes of a file to a PIL picture. Picklable.
 
     Args:
-        lazy: the picture is opened, and decoded only when its pixels are asked for.
+        lazy: open the picture, and decode it only when its pixels are needed.
     """
 
     def __init__(self, lazy: bool = False) -> None:
         self.lazy = lazy
 
     def __call__(self, data: bytes) -> Image.Image:
-        """Decode; a marked file does to this process what its decoder suffers.
+        """Decode the bytes; a marked file produces its effect in this process.
 
         Raises:
             ModuleNotFoundError: Pillow is not installed.
-            Exception: whatever Pillow raises for a damaged file.
+            Exception: anything that Pillow raises for a damaged file.
         """
         from PIL import Image
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def when_imported(module: str, call: Callable[[], object]) -> None:
-    """Call once the module is there: now, or right after its import."""
+    """Call ``then`` when the module is imported: now if it already is, otherwise right after its import."""
     if module in sys.modules:
         call()
         return
@@ -16,7 +16,10 @@ def when_imported(module: str, call: Callable[[], object]) -> None:
 
 
 class _Waiting:
-    """Finds nothing itself; it lets the others find the module, and calls after it was executed."""
+    """A finder that finds nothing itself.
+
+    It lets the others find the module, and calls after the module was executed.
+    """
 
     def __init__(self, module: str, call: Callable[[], object]) -> None:
         self._module = module

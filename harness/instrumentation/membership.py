@@ -1,4 +1,7 @@
-"""Of which trial a process is a part: said in its environment, so that interpreters that it starts know it too."""
+"""Which trial a process belongs to.
+
+It is in the environment, so that interpreters that the process starts know it too.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ VARIABLE = "BADBATCH_TRIAL"
 
 
 class Membership(TypedDict):
-    """What a process knows of its trial: the trial's folder, the rank, and the folder of the corpus."""
+    """What a process knows about its trial: the trial's folder, the rank, and the folder of the corpus."""
 
     folder: str
     rank: int
@@ -19,11 +22,11 @@ class Membership(TypedDict):
 
 
 def variables(folder: str | Path, rank: int, root: str | Path) -> dict[str, str]:
-    """What to set in the environment of a process of the trial."""
+    """The environment variables for a process of the trial."""
     return {VARIABLE: json.dumps(Membership(folder=str(folder), rank=rank, root=str(root)))}
 
 
 def membership() -> Membership | None:
-    """The trial that this process is a part of; None: it is a part of none."""
+    """The trial that this process belongs to; None: it belongs to none."""
     found: Membership | None = json.loads(os.environ.get(VARIABLE, "null"))
     return found

@@ -1,6 +1,6 @@
-"""Sees, through CPython's audit events (PEP 578), which stored samples a process opens, and when.
+"""Records, through CPython's audit events (PEP 578), which stored samples a process opens, and when.
 
-Opens by C libraries of their own raise no such event, so what is not seen may have happened all the same.
+C libraries that open files themselves raise no such event, so a file may have been opened without a record.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 class Opens:
-    """An audit hook that records what the opening of a stored sample tells.
+    """An audit hook that records what the opening of a stored sample shows.
 
-    That is: the sample's read begins, and the one before it on this thread is over; and its fault takes hold, unless that
-    strikes in the decoder. Where a file holds several samples nothing is recorded: nobody can see which is read when.
+    That is: the sample's read begins, and the previous read on this thread is over; and its fault takes effect, unless
+    it acts in the decoder. If a file contains several samples nothing is recorded: nobody can see which one is read
+    when.
     """
 
     def __init__(self, folder: str, rank: int, root: str) -> None:
@@ -39,14 +40,14 @@ class Opens:
         if not isinstance(path, str) or args[2] & os.O_ACCMODE != os.O_RDONLY:
             return
         try:
-            path = _plain(path)  # first: both a/../root/file and root/../file would deceive a look at the prefix
+            path = _plain(path)  # first: both a/../root/file and root/../file would pass a check of the prefix
         except OSError:  # a relative path, and the current folder has been removed
             return
         if path.startswith(self._prefix) and not getattr(self._here, "busy", False):
-            self._here.busy = True  # what is opened in order to record is no read of the loader's
+            self._here.busy = True  # files opened for the record are not reads of the loader
             try:
                 self._opened(path[len(self._prefix) :].replace(os.sep, "/"))
-            except Exception:  # noqa: BLE001 - an error here would be taken for the loader's own
+            except Exception:  # noqa: BLE001 - an error here would look like the loader's own
                 return
             finally:
                 self._here.busy = False
@@ -75,7 +76,7 @@ class Opens:
 
     @property
     def _known(self) -> dict[str, int]:
-        """From the path of a file to the sample that it is."""
+        """The sample that is the file at a path."""
         if self._samples is None:
             from ..corpus.damage.decoders import DecoderFault
             from ..corpus.stored import Stored
@@ -92,4 +93,4 @@ class Opens:
 def _plain(path: str) -> str:
     """The absolute path without ``..``, ``.`` and doubled separators."""
     path = os.path.abspath(path)
-    return path[1:] if path.startswith("//") else path  # POSIX leaves a meaning to two slashes that Linux does not give them
+    return path[1:] if path.startswith("//") else path  # POSIX lets two leading slashes mean something else; Linux does not

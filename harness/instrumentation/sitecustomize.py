@@ -1,4 +1,4 @@
-"""Runs first in every interpreter that a process of a trial on disk starts; then the machine's own ``sitecustomize`` does."""
+"""Runs first in every interpreter that a process of a trial on disk starts; then runs the machine's own ``sitecustomize``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _own() -> None:
 
 
 def _next() -> None:
-    """The ``sitecustomize`` that this one stands before, if there is one."""
+    """The ``sitecustomize`` that this one hides, if there is one."""
     home = os.path.dirname(os.path.abspath(__file__))
     rest = [entry for entry in sys.path if os.path.abspath(entry or ".") != home]
     sys.path[:] = rest
@@ -29,6 +29,6 @@ def _next() -> None:
 
 try:
     _own()
-except Exception:  # noqa: BLE001 - the user's interpreter must start whatever is wrong with us
+except Exception:  # noqa: BLE001 - the user's interpreter must start even if badbatch fails here
     traceback.print_exc()
 _next()

@@ -1,4 +1,4 @@
-"""Removes what the dead processes of a trial left: only what the trial can be shown to own."""
+"""Removes what the dead processes of a trial left: only what demonstrably belongs to the trial."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from .semaphores import semaphore_prefix
 from .temporary_folder import remove_temporary_folder
 
 SHARED_MEMORY = "/dev/shm"
-_NAMED_AFTER_A_PROCESS = re.compile(r"(?:torch|gloo|badbatch)_(\d+)_.*")  # the names of torch's segments carry their makers' pids
+_NAMED_AFTER_A_PROCESS = re.compile(r"(?:torch|gloo|badbatch)_(\d+)_.*")  # torch's segment names contain pids
 _PID_OF_RECORD = struct.Struct("<8x8x4xi8x")  # of event_log.RECORD; a test compares them
-_MOST_OF_A_RECORD = 1 << 28  # bytes: reading the pids of a larger record is not worth its while
+_MOST_OF_A_RECORD = 1 << 28  # bytes: reading the pids of a larger record takes too long
 
 Segments = frozenset[tuple[str, int]]
 """Names and inodes of segments of shared memory."""
 
 
 def standing_segments() -> Segments:
-    """The segments that there are now, so that those that a trial makes can be told from them."""
+    """The segments that exist now, so that those of a trial can be distinguished from them."""
     return frozenset((entry.name, entry.inode()) for entry in _entries())
 
 
 def clear_away(folder: Path, pids: set[int], standing: Segments) -> list[dict[str, str]]:
     """Remove the temporary files of a trial that has ended, and the shared memory of its processes.
 
-    A segment is removed where it bears the pid of a process of the trial, belongs to this user, and was made after the
-    trial began: a pid may be used again, and other pid namespaces may share the same shared memory.
+    A segment is removed if its name contains the pid of a process of the trial, it belongs to this user, and it was
+    made after the trial began: a pid may be reused, and other pid namespaces may share the same shared memory.
 
     Args:
         folder: the trial's.
-        pids: the processes, besides those that the record tells of.
-        standing: the segments that were there before the trial began.
+        pids: the processes, besides those in the record.
+        standing: the segments that existed before the trial began.
 
     Returns:
         The segments, in the form of :attr:`~badbatch.harness.trial.history.Ended.leftovers`.
@@ -70,7 +70,7 @@ def _entries() -> list[os.DirEntry[str]]:
 def _is_own_file(entry: os.DirEntry[str]) -> bool:
     try:
         status = entry.stat(follow_symlinks=False)
-    except OSError:  # it has just gone
+    except OSError:  # it was removed meanwhile
         return False
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()
 

@@ -1,4 +1,4 @@
-"""The process group of a trial's ranks: the default one that a loader finds, and one of our own for lock step."""
+"""The process group of a trial's ranks: the default group that a loader finds, and badbatch's own for the lock step."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import Any
 
 from ..trial.spec import TrialSpec
 
-_LOCKSTEP_TIMEOUT_S = 6.0  # a rank that waits longer than the longest step of its scenarios waits for ever
+_LOCKSTEP_TIMEOUT_S = 6.0  # seconds: a rank that waits longer than the longest step of its scenarios will wait for ever
 
 
 class LockStep:
-    """One collective operation a step, as distributed data parallel training has, in a group that no loader can reach."""
+    """One collective operation in each step, as in distributed data parallel training, in a group that no loader can reach."""
 
     def __init__(self, rank: int, ranks: int, folder: Path) -> None:
         import torch.distributed
 
-        dist: Any = torch.distributed  # its stubs do not name what follows
+        dist: Any = torch.distributed  # its stubs do not declare these names
         store = dist.FileStore(str(folder / "rendezvous-steps"), ranks)
         self._group = dist.ProcessGroupGloo(store, rank, ranks, timedelta(seconds=_LOCKSTEP_TIMEOUT_S))
 
     def step(self) -> None:
-        """Meet the other ranks.
+        """Wait for the other ranks.
 
         Raises:
-            RuntimeError: one of them did not come in time, or has gone.
+            RuntimeError: one of them did not arrive in time, or has ended.
         """
         import torch
 
@@ -38,7 +38,7 @@ class LockStep:
 
 @contextlib.contextmanager
 def process_group(spec: TrialSpec, rank: int, folder: Path) -> Iterator[LockStep | None]:
-    """A real gloo group over all ranks of the trial is the default group, until the loader makes its own."""
+    """Make a real gloo group over all ranks of the trial the default group, until the loader makes its own."""
     ranks = spec.topology.ranks
     if ranks == 1:
         yield None
@@ -54,29 +54,29 @@ def process_group(spec: TrialSpec, rank: int, folder: Path) -> Iterator[LockStep
     )
     _Standing.group = dist.group.WORLD
     try:
-        dist.barrier()  # a rank that ends at once must not take the group down while its peer still connects
+        dist.barrier()  # a rank that ends at once must not destroy the group while its peer still connects
         yield LockStep(rank, ranks, folder) if spec.lockstep else None
     finally:
-        with contextlib.suppress(RuntimeError):  # a peer that died leaves a group that cannot be taken down in order
+        with contextlib.suppress(RuntimeError):  # if a peer died, the group cannot be destroyed in the normal way
             if dist.is_initialized():
                 dist.destroy_process_group()
 
 
 class _Standing:
-    """The default group that was made here; None: there is none, or the loader's has taken its place."""
+    """The default group that was made here; None: there is none, or the loader's group has replaced it."""
 
     group: Any = None
 
 
 def ranks_can_meet() -> bool:
-    """Whether torch, in whose group several ranks meet, is installed; it is not imported."""
+    """Whether torch, whose group several ranks need, is installed; it is not imported."""
     return importlib.util.find_spec("torch") is not None
 
 
 def let_loaders_make_groups() -> None:
-    """Have ``init_process_group`` replace our own default group, where it would refuse to make a second one.
+    """Make ``init_process_group`` replace badbatch's default group; otherwise it would refuse to make a second one.
 
-    To be called before the loader's module is imported, which may import the function by its name.
+    Call this before the loader's module is imported, which may import the function by its name.
     """
     import torch.distributed as dist
     from torch.distributed import distributed_c10d

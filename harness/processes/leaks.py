@@ -1,4 +1,4 @@
-"""What a loader leaves behind: seen from inside its process, against a snapshot taken before it was built."""
+"""What a loader leaves behind: measured inside its process, against a snapshot taken before it was built."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .process_tree import descendants, described
 
 _POLL_S = 0.02
 _RECORD = re.compile(r"/(events-\d+\.bin|texts-\d+\.jsonl)$")  # a copy of the data set has a copy of the recorder
-_HARMLESS_DIRECTORIES = ("pymp-",)  # multiprocessing's own folder, which it keeps until the interpreter ends
+_HARMLESS_DIRECTORIES = ("pymp-",)  # multiprocessing's own folder, which exists until the interpreter ends
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What there was before the loader."""
+    """What existed before the loader."""
 
     processes: frozenset[int]
     threads: frozenset[threading.Thread]
@@ -44,16 +44,16 @@ def snapshot(own_descriptors: set[int]) -> Snapshot:
 
 
 Left = tuple[Remains, str]
-"""What remains, and its name."""
+"""What is left, and its name."""
 
 
 def wait_for(
     before: Snapshot, own_descriptors: set[int], within_s: float, besides: Sequence[Left] = ()
 ) -> list[Left]:
-    """What is there beyond ``before``; returns as soon as nothing is, at the latest after ``within_s`` seconds.
+    """What exists beyond ``before``; returns as soon as there is nothing, at the latest after ``within_s`` seconds.
 
     Args:
-        besides: that many things like these may be there as well, be they the same or others in their place.
+        besides: this many things like these may exist as well, whether the same or others in their place.
     """
     deadline = time.monotonic() + within_s
     while True:
@@ -64,7 +64,7 @@ def wait_for(
 
 
 def beyond(kept: Sequence[Left], found: Sequence[Left]) -> list[Left]:
-    """What is found more often than it was kept; things of a kind with like names are alike."""
+    """What is found more often than in the baseline; things of one kind with similar names count as the same."""
     allowed = collections.Counter(_alike(left) for left in kept)
     more: list[Left] = []
     for left in found:
@@ -76,7 +76,7 @@ def beyond(kept: Sequence[Left], found: Sequence[Left]) -> list[Left]:
 
 
 def _alike(left: Left) -> Left:
-    """Files and segments have random names; the numbers in other names count threads, descriptors and the like."""
+    """Files and segments have random names; numbers in other names count threads, descriptors and the like."""
     what, name = left
     return what, "" if what in (Remains.FILE, Remains.SHARED_MEMORY) else re.sub(r"\d+", "N", name)
 
@@ -99,7 +99,7 @@ def _difference(before: Snapshot, own_descriptors: set[int]) -> list[Left]:
 
 
 def _standard_library() -> tuple[set[int], set[int]]:
-    """Processes and descriptors of multiprocessing's resource tracker and fork server, which live as long as we do."""
+    """Processes and descriptors of multiprocessing's resource tracker and fork server, which live as long as this process."""
     from multiprocessing import forkserver, resource_tracker
 
     tracker: Any = resource_tracker._resource_tracker
@@ -127,7 +127,7 @@ def _descriptors() -> dict[int, str]:
 
 
 def _mapped_shared_memory() -> set[str]:
-    """Segments under /dev/shm that this process has mapped; those of other processes are not ours to judge."""
+    """Segments under /dev/shm that this process has mapped; those of other processes do not count."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
             return {line.split(None, 5)[5].strip() for line in file if SHARED_MEMORY in line}

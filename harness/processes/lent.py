@@ -1,4 +1,4 @@
-"""What single trials are lent by their sources, until they end."""
+"""What sources provide to single trials, until they end."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ..trial.spec import TrialSpec
 
 
 class Lent:
-    """Asks the source of each trial for what that trial alone may read."""
+    """Asks the source of each trial for what only that trial may read."""
 
     def __init__(self) -> None:
         self._open: dict[int, ExitStack] = {}
 
     def lend(self, number: int, spec: TrialSpec, folder: Path) -> TrialSpec:
-        """The trial with what it is lent until :meth:`end`."""
+        """The trial with what its source provides until :meth:`end`."""
         spec, self._open[number] = find(spec.source).lend(spec, folder)
         return spec
 
     def end(self, number: int | None = None) -> None:
-        """Take back what one trial was lent, or all were."""
+        """Release what was provided to one trial, or to all."""
         for lent in [number] if number is not None else list(self._open):
             if lent in self._open:
                 self._open.pop(lent).close()

@@ -1,4 +1,4 @@
-"""Offers a trial's source to the loader: builds the job of one rank, and has it consumed."""
+"""Offers a trial's source to the loader: builds the job of one rank, and runs the consumer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
         work = _folder(folder / "work")
         jobs = [_job(spec, rank, recorder, batches, source.serve(spec, rank, recorder, folder), work) for _ in range(spec.rounds)]
         consumer = Consumer(spec, rank, recorder, batches, lockstep, leaks, Album(folder))
-        consumer.run(lambda: build(target, jobs.pop()))  # the loader alone holds the job and the data set
+        consumer.run(lambda: build(target, jobs.pop()))  # only the loader keeps references to the job and the data set
     recorder(Kind.FINISHED)
 
 
@@ -63,7 +63,7 @@ def _folder(path: Path) -> Path:
 
 
 def _beside(root: Path) -> Path | None:
-    """The folder for what is made of a corpus; None where nothing can be written beside it."""
+    """The folder for what is made from a corpus; None if nothing can be written beside it."""
     with contextlib.suppress(OSError):
         return _folder(root.with_name(f"{root.name}.made"))
     return None

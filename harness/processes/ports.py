@@ -1,4 +1,4 @@
-"""Ports that a loader may bind: one for each trial of several ranks."""
+"""Ports that a loader may bind: one for each trial with several ranks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import socket
 
 from ..errors import HarnessError
 
-_FIRST, _LAST = 10_240, 32_000  # below the ports that Linux (32768) and macOS (49152) give to outgoing connections
+_FIRST, _LAST = 10_240, 32_000  # below the ports that Linux (32768) and macOS (49152) use for outgoing connections
 
 
 class Ports:
-    """Hands out ports that nothing listens on; no two trials under way have the same.
+    """Gives out ports that nothing listens on. Two running trials never have the same.
 
-    Nobody binds them here: a loader may do so without ``SO_REUSEADDR``. The first is drawn at random, so that several
-    programs like this one rarely come to the same.
+    The ports are not bound here, since a loader may bind them without ``SO_REUSEADDR``. The first is drawn at random,
+    so that several programs like this one rarely choose the same.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Ports:
         raise HarnessError(f"no port from {_FIRST} to {_LAST} is free")
 
     def give_back(self, port: int) -> None:
-        """The trial has ended."""
+        """Release the port after the trial has ended."""
         self._taken.discard(port)
 
 

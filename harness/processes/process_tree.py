@@ -24,10 +24,10 @@ def _prctl(option: int, value: int) -> None:
 
 
 def die_with_parent(signum: int, parent: int | None = None) -> None:
-    """Ask the kernel to send ``signum`` to this process when its parent dies (Linux only); 0: no longer.
+    """Ask the kernel to send ``signum`` to this process when its parent dies (Linux only); 0: cancel that.
 
     Args:
-        parent: whose child this process was when it began. If that has died already, this process ends here.
+        parent: the parent of this process when it began. If it has already died, this process ends here.
     """
     _prctl(_PR_SET_PDEATHSIG, signum)
     if parent is not None and os.getppid() != parent:
@@ -35,12 +35,12 @@ def die_with_parent(signum: int, parent: int | None = None) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant that loses its own (Linux only)."""
+    """Become the parent of every descendant whose parent dies (Linux only)."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def ended_children() -> Iterator[tuple[int, int]]:
-    """Collect the children of this process that have ended, with their wait statuses; does not wait for any."""
+    """Collect the children of this process that have ended, with their wait statuses. Does not wait."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -52,14 +52,16 @@ def ended_children() -> Iterator[tuple[int, int]]:
 
 
 def end_all(find: Callable[[], list[int]], within_s: float) -> bool:
-    """Kill what ``find`` finds until nothing of it is alive: what is killed may have just forked. Whether that was reached.
+    """Kill what ``find`` finds until none of it is alive, since a killed process may have just forked.
 
-    The resource trackers of multiprocessing have a moment to end by themselves: they do when all others have gone, and
-    then remove the semaphores and the shared memory that those had.
+    Return whether none is left.
+
+    The resource trackers of multiprocessing get a moment to end by themselves. They end when all other processes have
+    ended, and remove the semaphores and the shared memory of these.
     """
     began = time.monotonic()
     trackers = {pid for pid in find() if _tracks_resources(pid)}
-    zombies: set[int] = set()  # only these can fork no more: a process that was merely killed may have done so before
+    zombies: set[int] = set()  # only these can no longer fork: a process that was killed may have forked before
     while True:
         rest = [pid for pid in find() if pid not in zombies]
         seconds = time.monotonic() - began
@@ -75,9 +77,9 @@ def end_all(find: Callable[[], list[int]], within_s: float) -> bool:
 
 
 def end_tree(root: int, within_s: float) -> None:
-    """Kill a child of ours with all that is below it. It must be a subreaper, and is left for the caller to wait for."""
+    """Kill a child and all its descendants. It must be a subreaper, and the caller must wait for it."""
     try:
-        os.kill(root, signal.SIGSTOP)  # so that it starts nothing new, and stays to be the parent of orphans
+        os.kill(root, signal.SIGSTOP)  # so that it starts nothing new, and stays the parent of orphans
     except ProcessLookupError:
         return
     end_all(lambda: descendants(root), within_s)
@@ -92,7 +94,7 @@ def _tracks_resources(pid: int) -> bool:
 
 
 def descendants(pid: int | None = None) -> list[int]:
-    """The pids of all children, their children and so on; of this process where none is given. Zombies included."""
+    """The pids of all children, their children and so on; of this process if none is given. Includes zombies."""
     root = os.getpid() if pid is None else pid
     if not _FAST:
         try:
@@ -124,10 +126,10 @@ def _children(pid: int) -> list[int]:
 
 
 def kill(pid: int) -> None:
-    """SIGKILL, if there still is such a process, and if it is ours."""
+    """Send SIGKILL, if the process still exists and belongs to this user."""
     try:
         os.kill(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):  # a set-user-id program is not for us to end
+    except (ProcessLookupError, PermissionError):  # a set-user-id program cannot be killed
         return
 
 
@@ -140,7 +142,7 @@ def state(pid: int) -> str | None:
 
 
 def usage(pid: int) -> tuple[float, bool]:
-    """Seconds of processor time that a process has used, and whether it runs or waits for a processor; (0, False): it is gone."""
+    """Seconds of processor time that a process has used, and whether it runs or waits for a processor; (0, False): it has ended."""
     if not _FAST:
         try:
             process = psutil.Process(pid)
@@ -150,19 +152,19 @@ def usage(pid: int) -> tuple[float, bool]:
             return 0.0, False
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()  # what follows the name, which may hold anything
+            fields = file.read().rpartition(b")")[2].split()  # after the name, which may contain any character
     except OSError:
         return 0.0, False
     return (int(fields[11]) + int(fields[12])) / _TICKS, fields[0] == b"R"
 
 
 def alive(pid: int) -> bool:
-    """Whether there is such a process, and it is no zombie."""
+    """Whether the process exists and is not a zombie."""
     return state(pid) not in (None, psutil.STATUS_ZOMBIE)
 
 
 def described(pid: int) -> str:
-    """``name (state)`` of a process, without its pid, so that the same leftover is told in the same words."""
+    """``name (state)`` of a process, without its pid, so that the same leftover always has the same words."""
     try:
         process = psutil.Process(pid)
         return f"{process.name()} ({process.status()})"

@@ -21,7 +21,8 @@ from .temporary_folder import temporary_folder
 
 BROKE = 70  # EX_SOFTWARE of sysexits.h: the harness itself failed inside the trial
 STACK_SIGNAL = signal.SIGRTMIN + 6 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR1
-# Below the record's, which begin at 700: were it among them and closed by the loader, stacks would end up in the record.
+# Below the record's descriptors, which begin at 700: if it were among them and the loader closed it, stacks would be
+# written into the record.
 _STACKS_DESCRIPTOR = 640
 _KEPT: list[Any] = []  # faulthandler keeps the descriptor, not the file object
 
@@ -35,10 +36,10 @@ def enter_directory(directory: str) -> None:
 
 
 def environment(spec: TrialSpec, rank: int, folder: Path, temporary: Path) -> dict[str, str]:
-    """The variables of temporary folders of the trial's own, and with several ranks those that torchrun sets."""
+    """The variables for the trial's own temporary folders, and with several ranks those that torchrun sets."""
     own = {
         "TMPDIR": str(temporary),
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),  # torch makes it by itself, in TMPDIR, for no loader's sake
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),  # torch makes this folder in TMPDIR by itself, whatever the loader does
     }
     return own if spec.topology.ranks == 1 else own | _torchrun(spec.topology.ranks, rank)
 
@@ -80,7 +81,7 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
         for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(signum, signal.SIG_DFL)
         chosen = environment(spec, rank, folder, temporary_folder(folder))
-        for name in filter(_DISTRIBUTED.fullmatch, list(os.environ)):  # of a job in which badbatch itself may run
+        for name in filter(_DISTRIBUTED.fullmatch, list(os.environ)):  # set if badbatch itself runs in a distributed job
             del os.environ[name]
         os.environ.update(chosen)
         if spec.topology.ranks > 1:
@@ -100,7 +101,7 @@ def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """End this process, whatever the loader has made of its standard output."""
+    """End this process, whatever the loader has done to its standard output."""
     try:
         with contextlib.suppress(BaseException):
             sys.stdout.flush()
@@ -110,7 +111,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def describe_process(rank: int, folder: Path) -> None:
-    """Make the stacks of all threads of this process available on :data:`STACK_SIGNAL`, also while the lock is held."""
+    """Make this process write the stacks of all its threads on :data:`STACK_SIGNAL`, also while the interpreter lock is held."""
     import faulthandler
 
     from ..trial.event_log import open_high
@@ -129,7 +130,7 @@ def _seed(seed: int) -> None:
 
 
 def redirect(folder: Path, rank: int) -> None:
-    """Send what the loader prints to a file, which cannot fill up like a pipe; give it no input."""
+    """Redirect what the loader prints to a file, which cannot fill up like a pipe; close its input."""
     output = os.open(folder / f"output-{rank}.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):

@@ -1,4 +1,4 @@
-"""Does once, in the zygote, what every rank would do again: late imports, and what libraries put aside when first used."""
+"""Does once, in the zygote, what every rank would otherwise repeat: late imports, and what libraries cache on first use."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _IMPORTED_LATE = (
     "multiprocessing.synchronize",
     "numpy.random",
 )
-"""Modules that nothing imports before a rank, or a loader with workers, needs them. They start no thread."""
+"""Modules that nothing imports until a rank, or a loader with workers, needs them. They start no thread."""
 
 
 def rehearse() -> None:
-    """Import them; where torch is there, also take a batch through its loader and through the reader of batches."""
+    """Import them. If torch is imported, also take one batch through its loader and through the reader of batches."""
     for name in _IMPORTED_LATE:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -32,7 +32,7 @@ def rehearse() -> None:
     from ..sources.memory import Numbers
     from ..trial.batch import BatchReader
 
-    with contextlib.suppress(BadbatchError, RuntimeError):  # it is worth some milliseconds, and not an error
+    with contextlib.suppress(BadbatchError, RuntimeError):  # this only saves some milliseconds: an error here must not stop the zygote
         reader = BatchReader(FaultPlan())
         for batch in DataLoader(Numbers(4), batch_size=2, shuffle=True):
             reader.read(batch)

@@ -10,19 +10,20 @@ import numpy as np
 from ..trial.event_log import RECORD, Kind
 
 MOST_READS = 100
-"""Reads of one sample between two things that the consumer does, beyond any loader that tries again and then gives up."""
+"""Reads of one sample without any action of the consumer: more than any loader that tries again and then gives up."""
 MOST_PROCESSES = 20
-"""The same for processes that each read it once: a loader that starts a new worker for each that dies of the sample."""
-_FEW = 3  # reads of a sample that are progress: a loader may well try again
+"""The same for processes that each read it once: a loader that starts a new worker for each worker that dies of the
+sample."""
+_FEW = 3  # reads of a sample that count as progress: a loader may try again
 _OF_READERS = (Kind.READ, Kind.READ_DONE, Kind.FAULT, Kind.SKIPPED, Kind.DELAY)
-_AT_ONCE = 1 << 22  # bytes of the record looked at in one go
+_AT_ONCE = 1 << 22  # bytes of the record that are read at once
 
 
 class Rereads:
     """Follows the record of one rank while it is written.
 
     Args:
-        path: the events of the rank; it need not exist yet.
+        path: the events of the rank; the file need not exist yet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,12 +32,12 @@ class Rereads:
         self._reads: dict[int, int] = {}
         self._readers: dict[int, set[int]] = {}
         self.since_ns = 0
-        """When the consumer did something last, on the clock of the events."""
+        """When the consumer last did something, on the clock of the events."""
 
     def look(self) -> bool:
-        """Read what is new; whether there is anything in it but samples that were read before.
+        """Read what is new; return whether it contains anything but samples that were read before.
 
-        What a reader does with a sample that it has read several times already is no progress.
+        A reader that reads a sample again, after several reads, makes no progress.
         """
         try:
             with self._path.open("rb") as file:
@@ -65,7 +66,7 @@ class Rereads:
         return progress
 
     def endless(self) -> str:
-        """What proves that the trial will not end, in words; empty: nothing does."""
+        """The proof that the trial will not end, in words; empty: there is none."""
         for sample, times in self._reads.items():
             processes = len(self._readers[sample])
             if processes >= MOST_PROCESSES:

@@ -1,4 +1,4 @@
-"""Starts, signals and waits for trials: the one boundary between the law and the processes.
+"""Starts, signals and waits for trials: the one boundary between judging and the processes.
 
 >>> with Supervisor("torch.utils.data:DataLoader", directory=".") as supervisor:   # doctest: +SKIP
 ...     history = supervisor.run(spec, folder)
@@ -31,24 +31,24 @@ from .process_tree import end_tree
 Isolation = Literal["auto", "fork", "spawn"]
 
 _READY_WITHIN_S = 120.0  # importing torch from a cold disk, under load
-_PATIENCE_S = 8.0  # beyond a trial's deadline, until its trial supervisor is told to stop; as long again until it is killed
-_END_WITHIN_S = 1.6  # then the zygote is not waited for any longer: Ctrl-C is to be obeyed within two seconds
+_PATIENCE_S = 8.0  # after a trial's deadline, until its trial supervisor is asked to stop; the same time again until it is killed
+_END_WITHIN_S = 1.6  # then the zygote is no longer waited for: Ctrl-C must take effect within two seconds
 _KILL_WITHIN_S = 5.0
 _LAST_WORDS_WITHIN_S = 5.0
 _ORDERS = ("stop", "kill")  # to a trial that does not end
 
 
 class Supervisor:
-    """Keeps one loader warm and runs trials of it, several at once.
+    """Keeps one loader imported and runs trials of it, several at once.
 
     Args:
         loader: ``pkg.module:attr``.
-        directory: the folder that is importable, besides what is installed.
-        isolation: ``fork`` (about 30 ms a trial), ``spawn`` (a fresh interpreter for each), or ``auto``.
-        scratch: a folder that is removed when this process is killed, and so cannot remove it itself.
+        directory: the folder that is importable, in addition to what is installed.
+        isolation: ``fork`` (about 30 ms for a trial), ``spawn`` (a fresh interpreter for each), or ``auto``.
+        scratch: a folder that is removed even if this process is killed and cannot remove it itself.
 
     Raises:
-        LoaderError: the loader cannot be imported or is none.
+        LoaderError: the loader cannot be imported, or is not a loader.
         HarnessError: the zygote could not be started.
     """
 
@@ -100,7 +100,7 @@ class Supervisor:
 
     @property
     def isolation_why(self) -> str:
-        """Why it is not ``fork``; empty where it is."""
+        """Why it is not ``fork``; empty if it is."""
         return str(self._ready["isolation_why"])
 
     @property
@@ -124,18 +124,18 @@ class Supervisor:
 
     @property
     def running(self) -> int:
-        """How many trials are under way."""
+        """The number of running trials."""
         return len(self._running)
 
     def folders(self) -> dict[int, Path]:
-        """The trials under way, by number, with their folders."""
+        """The running trials, by number, with their folders."""
         return {number: folder for number, (folder, _, _) in self._running.items()}
 
     def start(self, spec: TrialSpec, folder: Path) -> int:
-        """Begin a trial in a folder of its own; returns a number by which :meth:`finished` names it.
+        """Start a trial in its own folder; returns the number by which :meth:`finished` names it.
 
         Raises:
-            HarnessError: the zygote has died; the trial was not begun.
+            HarnessError: the zygote has died; the trial was not started.
         """
         folder = folder.absolute()  # the trial runs elsewhere, and may change its directory
         folder.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ class Supervisor:
         self._running[self._count] = (folder, time.monotonic() + spec.deadline_s + _PATIENCE_S, 0)
         try:
             self._send({"run": self._count, "folder": str(folder)})
-        except HarnessError:  # it was not begun
+        except HarnessError:  # it was not started
             del self._running[self._count]
             self._lent.end(self._count)
             raise
@@ -155,7 +155,7 @@ class Supervisor:
         """The trials that have ended, with their folders; waits up to ``timeout_s`` for the first of them.
 
         Raises:
-            HarnessError: the zygote died, or answers no more; its trials are lost with it.
+            HarnessError: the zygote died or does not answer; its trials are lost with it.
         """
         for message in self._receive(timeout_s):
             number = message["ended"]
@@ -168,12 +168,12 @@ class Supervisor:
             if now <= patience:
                 continue
             if told == len(_ORDERS):
-                raise HarnessError("the zygote answers no more")
+                raise HarnessError("the zygote does not answer")
             self._send({_ORDERS[told]: number})
             self._running[number] = (folder, now + _PATIENCE_S, told + 1)
 
     def stop(self, number: int) -> None:
-        """End a trial before its end; :meth:`finished` names it when that is done.
+        """End a trial early; :meth:`finished` names it when that is done.
 
         Raises:
             HarnessError: the zygote has died.
@@ -189,14 +189,14 @@ class Supervisor:
                     return History.load(where)
 
     def close(self, keep_scratch: bool = False) -> None:
-        """End every trial and the zygote; within two seconds nothing of them is left.
+        """End every trial and the zygote; within two seconds all their processes have ended.
 
         Args:
-            keep_scratch: another supervisor goes on in the same folder. Otherwise the zygote removes it, so that it goes even if
-                this process is killed before it can do so itself.
+            keep_scratch: another supervisor continues in the same folder. Otherwise the zygote removes it, also if this
+                process is killed before it can do so itself.
         """
         if keep_scratch:
-            with contextlib.suppress(OSError):  # it may be gone already
+            with contextlib.suppress(OSError):  # it may have ended already
                 self._control.sendall(b'{"bye": true}\n')
         self._control.close()
         if self._process is not None:
@@ -205,7 +205,7 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 end_tree(self._process.pid, _KILL_WITHIN_S)
             finally:
-                # What the import of a module that then failed has started, unless it has left the session.
+                # Processes started by the import of a module that then failed, unless they left the session.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
@@ -238,10 +238,10 @@ class Supervisor:
         try:
             self._control.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
-            raise HarnessError(f"the zygote is gone: {self._last_words()}") from error
+            raise HarnessError(f"the zygote has died: {self._last_words()}") from error
 
     def _receive(self, timeout_s: float) -> list[dict[str, Any]]:
-        poll = select.poll()  # unlike select(), it knows descriptors beyond 1023, and the user's process may have many
+        poll = select.poll()  # unlike select(), it accepts descriptors beyond 1023, and the user's process may have many
         poll.register(self._control, select.POLLIN)
         if not poll.poll(timeout_s * 1000):
             return []
@@ -249,7 +249,7 @@ class Supervisor:
         with contextlib.suppress(ConnectionError):
             data = self._control.recv(1 << 16)
         if not data:
-            raise HarnessError(f"the zygote is gone: {self._last_words()}")
+            raise HarnessError(f"the zygote has died: {self._last_words()}")
         self._input += data
         *lines, self._input = self._input.split(b"\n")
         return [json.loads(line) for line in lines]
@@ -267,8 +267,8 @@ class Supervisor:
 
 
 def _environment() -> dict[str, str]:
-    """What the zygote gets: one thread a process, as torchrun does, unless the user says otherwise."""
+    """The zygote's environment: one thread for each process, as torchrun sets it, unless the user sets otherwise."""
     environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ}
-    if path := environment.get("PYTHONPATH"):  # it starts in another folder, from which relative entries lead nowhere
+    if path := environment.get("PYTHONPATH"):  # it starts in another folder, where relative entries would be wrong
         environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in path.split(os.pathsep) if entry)
     return environment

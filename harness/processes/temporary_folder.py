@@ -1,4 +1,4 @@
-"""The temporary folder of a trial's processes: the trial's own, at a path short enough for the sockets that are made in it."""
+"""The temporary folder of a trial's processes: the trial's own, with a path short enough for sockets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import os
 import shutil
 from pathlib import Path
 
-_LONGEST = 70  # bytes: multiprocessing puts sockets there, 32 bytes further, and their paths end at 107 (104 on macOS)
+_LONGEST = 70  # bytes: multiprocessing makes sockets there with 32 more bytes, and socket paths end at 107 (104 on macOS)
 
 
 def temporary_folder(folder: Path) -> Path:
-    """Make the temporary folder of the trial in ``folder``, and give the path to use for it.
+    """Make the temporary folder of the trial in ``folder``, and return the path to use for it.
 
-    Where the path is long, a link of a short name leads there. All ranks of a trial have the same.
+    If the path is long, a link with a short name points to it. All ranks of a trial use the same.
     """
     own = folder / "tmp"
     own.mkdir(exist_ok=True)
@@ -27,7 +27,7 @@ def temporary_folder(folder: Path) -> Path:
 
 
 def remove_temporary_folder(folder: Path) -> None:
-    """Remove it, with all in it."""
+    """Remove the folder with all its content."""
     link = _link(folder)
     if link.is_symlink() and os.readlink(link) == str(folder / "tmp"):
         link.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""The trial supervisor of one trial: starts its ranks, holds its deadline, gathers evidence, leaves nothing behind.
+"""The trial supervisor of one trial: starts its ranks, enforces its deadline, collects evidence, leaves nothing behind.
 
-It is a process of its own, and (on Linux) the subreaper of everything that the trial starts, so a daemon that leaves its
+It is a separate process, and (on Linux) the subreaper of everything that the trial starts. So a daemon that leaves its
 process group and its session is still found and ended.
 """
 
@@ -28,23 +28,23 @@ from .rereads import Rereads
 
 _POLL_S = 0.1
 _LOOK_EVERY_S = 0.5
-_STACKS_WITHIN_S = 0.6  # of one process
+_STACKS_WITHIN_S = 0.6  # for one process
 _ALL_STACKS_WITHIN_S = 3.0
 _STACKS_POLL_S = 0.03
-_ENDLESS_AFTER_S = 1.0  # since the consumer did something: no short burst of reads is taken for a loop
+_ENDLESS_AFTER_S = 1.0  # since the last action of the consumer: a short burst of reads is not a loop
 _IDLE_SHARE = 0.1  # of one processor: a trial that uses less, and records nothing, is waiting
 _LOG_LIMIT = 4 << 20
 _LOG_KEPT = 1 << 16
-_GRACE_AFTER_EXIT_S = 1.0  # for helpers that end by themselves once their parent has gone (the resource tracker)
+_GRACE_AFTER_EXIT_S = 1.0  # for helpers that end by themselves after their parent has ended (the resource tracker)
 _END_WITHIN_S = 5.0
 
 
 class TrialSupervisor:
-    """Supervises one trial from a process of its own.
+    """Supervises one trial from its own process.
 
     Args:
         start_rank: starts one rank and returns its pid; forks here, or runs a fresh interpreter.
-        standing: the segments of shared memory that were there before the trial.
+        standing: the segments of shared memory that existed before the trial.
     """
 
     def __init__(self, spec: TrialSpec, folder: Path, start_rank: Callable[[int], int], standing: Segments) -> None:
@@ -94,7 +94,7 @@ class TrialSupervisor:
         self._ordered_to_stop = True
 
     def _watch(self, began: float) -> str | None:
-        """Wait for all ranks; the reason for which they are to be cut short, or None when they ended by themselves."""
+        """Wait for all ranks; return the reason for which they must be ended, or None if they ended by themselves."""
         deadline = began + self._spec.deadline_s
         last_look = last_change = began
         work = 0.0
@@ -133,7 +133,7 @@ class TrialSupervisor:
         return [handle for handle in handles if handle not in readable]
 
     def _reap(self) -> None:
-        """Collect every child that has ended by itself, our own ranks and adopted orphans alike."""
+        """Collect every child that has ended by itself, the trial's ranks as well as adopted orphans."""
         for pid, status in ended_children():
             if pid in self._ranks:
                 self._endings[pid] = os.waitstatus_to_exitcode(status)
@@ -144,7 +144,7 @@ class TrialSupervisor:
         return found
 
     def _progress(self) -> bool:
-        """Whether anything was recorded but what was recorded before."""
+        """Whether anything new was recorded."""
         looked = [record.look() for record in self._records]
         return any(looked)
 
@@ -158,7 +158,7 @@ class TrialSupervisor:
         return False
 
     def _work(self) -> tuple[float, bool]:
-        """Seconds of processor time of all processes, and whether one would use more, had it a processor of its own."""
+        """Seconds of processor time of all processes, and whether one of them waits for a processor."""
         total, runnable = 0.0, False
         for pid in self._tree():
             seconds, runs = usage(pid)
@@ -195,9 +195,11 @@ class TrialSupervisor:
         return sum(path.stat().st_size for path in self._folder.glob("stacks-*.txt"))
 
     def _wait_for_stacks(self, before: int, deadline: float) -> None:
-        """Until one process's dump is written and has stopped growing; a stopped one never answers, so within a limit.
+        """Wait until one process's dump is written and no longer grows.
 
-        One process after the other: several write to one file, and nobody says where a dump ends.
+        A stopped process never answers, so there is a limit.
+
+        One process after the other: all write to one file, and nothing shows where a dump ends.
         """
         last = before
         while time.monotonic() < deadline:
@@ -208,7 +210,7 @@ class TrialSupervisor:
             last = now
 
     def _orphans(self) -> list[dict[str, str]]:
-        """Processes that outlived every rank."""
+        """Processes that are still alive after every rank has ended."""
         deadline = time.monotonic() + _GRACE_AFTER_EXIT_S
         while True:
             self._reap()
@@ -220,7 +222,10 @@ class TrialSupervisor:
             time.sleep(_POLL_S / 5)
 
     def _trim_logs(self) -> None:
-        """A loader may print without end: keep the end. Who still writes does so in append mode, so cutting is safe."""
+        """Keep only the end of what a loader prints, since it may print without end.
+
+        Writers use append mode, so truncating is safe.
+        """
         for path in self._folder.glob("output-*.txt"):
             if path.stat().st_size > _LOG_LIMIT:
                 with path.open("rb") as file:
@@ -245,7 +250,7 @@ def _catches(pid: int, signum: int) -> bool:
 
 
 def fresh_rank(folder: Path, rank: int) -> int:
-    """Start one rank in a fresh interpreter; its pid."""
+    """Start one rank in a fresh interpreter; return its pid."""
     output = os.open(folder / f"output-{rank}.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         process = subprocess.Popen(
@@ -258,7 +263,7 @@ def fresh_rank(folder: Path, rank: int) -> int:
         )
     finally:
         os.close(output)
-    _STARTED.append(process)  # its destructor would complain that it was not waited for
+    _STARTED.append(process)  # otherwise its destructor would warn that it was not waited for
     return process.pid
 
 

@@ -1,11 +1,12 @@
 """The zygote: has torch and the user's module imported, and forks a trial supervisor for each trial.
 
-It talks to the supervisor over one socket, a JSON object a line:
+It communicates with the supervisor over one socket, one JSON object in each line:
 
 - first, to it: ``{"loader", "directory", "isolation"}``; from it: ``{"ready": {...}}`` or ``{"failed": "one line"}``;
-- then, to it: ``{"run": number, "folder": path}``, ``{"stop": number}``, ``{"kill": number}``; from it: ``{"ended": number}``.
+- then, to it: ``{"run": number, "folder": path}``, ``{"stop": number}``, ``{"kill": number}``; from it: ``{"ended":
+  number}``.
 
-When the socket closes, every trial is ended and so is this process: nothing outlives the supervisor.
+When the socket closes, the zygote ends every trial and itself: nothing outlives the supervisor.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from .trial_supervisor import TrialSupervisor, fresh_rank
 if TYPE_CHECKING:
     from ..sources.base import Source
 
-# Together less than the two seconds after which a user who pressed Ctrl-C may expect that nothing is left.
+# Together less than two seconds: after Ctrl-C, users expect that nothing is left by then.
 _SUPERVISORS_WITHIN_S = 1.0
 _STRAYS_WITHIN_S = 0.5
 _WORTH_HUGE_PAGES = 4
@@ -62,7 +63,7 @@ class Zygote:
         self._standing: set[int] = set()
 
     def serve(self) -> None:
-        """Until the supervisor hangs up."""
+        """Serve until the supervisor closes the socket."""
         hello = self._receive(block=True)
         if not hello:
             return
@@ -75,7 +76,7 @@ class Zygote:
         settle()
         self._standing = set(descendants())
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        die_with_parent(0)  # from now on the socket tells, and the trials can be ended in order
+        die_with_parent(0)  # from now on the socket shows when the supervisor ends, and the trials can be ended in order
         self._send({"ready": ready})
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_write, False)
@@ -102,7 +103,7 @@ class Zygote:
         import numpy
 
         from ..contract.calling import resolve
-        from . import offer  # noqa: F401 - so that no trial pays for importing it
+        from . import offer  # noqa: F401 - so that no trial has to import it
 
         when_imported("torch", one_thread)
         when_imported("torch.distributed", let_loaders_make_groups)
@@ -159,10 +160,10 @@ class Zygote:
                         os.kill(pid, signum)
 
     def _get_ready_for_ranks(self, folder: Path) -> None:
-        """Import torch before the first trial of several ranks, which meet in a group of torch's; then no rank imports it anew."""
+        """Import torch before the first trial with several ranks, which use a group of torch, so that no rank imports it again."""
         if not self._fork_ranks or "torch.distributed" in sys.modules:
             return
-        with contextlib.suppress(UserError, ImportError):  # the rank itself says what is wrong
+        with contextlib.suppress(UserError, ImportError):  # the rank itself reports what is wrong
             if TrialSpec.read(folder / "trial.json").topology.ranks > 1:
                 preload_torch()
                 rehearse()
@@ -177,7 +178,7 @@ class Zygote:
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
-            for signum in (signal.SIGCHLD, signal.SIGTERM):  # until the trial supervisor sets its own, there is nothing to end
+            for signum in (signal.SIGCHLD, signal.SIGTERM):  # until the trial supervisor sets its own handlers, there is nothing to end
                 signal.signal(signum, signal.SIG_DFL)
             die_with_parent(signal.SIGTERM, zygote)
             self._control.close()
@@ -214,13 +215,13 @@ class Zygote:
                 continue
             number, folder, standing = self._supervisors.pop(pid)
             self._ports.give_back(self._port_of.pop(pid))
-            if status != 0:  # the trial supervisor itself was killed: what it watched has come to us
+            if status != 0:  # the trial supervisor itself was killed: its descendants are now children of the zygote
                 end_all(self._strays, _STRAYS_WITHIN_S)
                 clear_away(folder, set(), standing)
             self._send({"ended": number})
 
     def _strays(self) -> list[int]:
-        """What is below us, but neither a trial supervisor nor below one, nor was there before the first of them."""
+        """Descendants that are neither a trial supervisor nor below one, and did not exist before the first of them."""
         kept = self._standing | set(self._supervisors)
         for pid in self._supervisors:
             kept.update(descendants(pid))
@@ -234,17 +235,17 @@ class Zygote:
             self._reap()
             time.sleep(0.01)
         end_all(descendants, _STRAYS_WITHIN_S)
-        if self._scratch and not self._dismissed:  # the supervisor was killed: what it wrote is left to us
+        if self._scratch and not self._dismissed:  # the supervisor was killed: the zygote removes what it wrote
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _send(self, message: dict[str, Any]) -> None:
         try:
             self._control.sendall(json.dumps(message).encode() + b"\n")
-        except OSError:  # the supervisor has gone; the loop will see it
+        except OSError:  # the supervisor has ended; the loop will notice
             return
 
     def _receive(self, block: bool) -> list[dict[str, Any]] | None:
-        """The messages that have come; None when the supervisor has hung up."""
+        """The messages that have arrived; None if the supervisor has closed the socket."""
         while True:
             if not block and not select.select([self._control], [], [], 0)[0]:
                 return []
@@ -270,31 +271,31 @@ def _preload(loader: str, source: Source) -> None:
 
 
 def one_thread() -> None:
-    """Have torch compute in one thread, as torchrun does: a pool of threads would not survive the fork."""
+    """Make torch compute in one thread, as torchrun does: a pool of threads would not survive the fork."""
     sys.modules["torch"].set_num_threads(1)
 
 
 def preload_torch() -> None:
-    """Import what of torch the trials need."""
+    """Import the parts of torch that the trials need."""
     for name in ("torch", "torch.distributed", "torch.utils.data"):
         importlib.import_module(name)
 
 
 def _version(module: str) -> dict[str, str]:
-    """The version of a module, where it is imported."""
+    """The version of a module, if it is imported."""
     version = getattr(sys.modules.get(module), "__version__", None)
     return {} if version is None else {module: str(version)}
 
 
-_SURVIVES_FORK = ("jemalloc_bg_thd",)  # of pyarrow's allocator, which begins it anew in the child
+_SURVIVES_FORK = ("jemalloc_bg_thd",)  # a thread of pyarrow's allocator, which starts it again in the child
 
 
 def _native_threads() -> dict[int, str]:
-    """The threads of this process that no Python code started, by number, with their names (Linux only)."""
+    """The threads of this process that were not started by Python code, by number, with their names (Linux only)."""
     known = {thread.native_id for thread in threading.enumerate()}
     found: dict[int, str] = {}
     for task in Path("/proc/self/task").glob("*"):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # it has ended meanwhile
             name = (task / "comm").read_text(encoding="utf-8", errors="replace").strip()
             if int(task.name) not in known and name not in _SURVIVES_FORK:
                 found[int(task.name)] = name
@@ -302,7 +303,7 @@ def _native_threads() -> dict[int, str]:
 
 
 def _library_version(loader: str) -> dict[str, str]:
-    """The version of the distribution that the loader's module belongs to, where it says one."""
+    """The version of the distribution that the loader's module belongs to, if it has one."""
     name = loader.partition(":")[0].partition(".")[0]
     return _version(name)
 
@@ -320,9 +321,9 @@ def main() -> None:
     descriptor, supervisor, scratch = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 
     def give_up(signum: int = 0, frame: FrameType | None = None) -> None:
-        """The supervisor died while the loader was being imported, or before that."""
+        """End because the supervisor died while the loader was being imported, or before that."""
         end_all(descendants, _STRAYS_WITHIN_S)
-        if scratch:  # what it wrote is left to us
+        if scratch:  # the zygote removes what the supervisor wrote
             shutil.rmtree(scratch, ignore_errors=True)
         os._exit(1)
 

@@ -1,1 +1,1 @@
-"""What is offered to a loader: one module a source."""
+"""What is offered to a loader: one module for each source."""

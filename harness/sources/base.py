@@ -1,4 +1,4 @@
-"""What a source is: everything that is special about what a loader is offered, behind one interface."""
+"""What a source is: one interface to everything that depends on what a loader is offered."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What is asked of a loader, before anything was made for it."""
+    """What a loader will be tested with, before anything was made for it."""
 
     samples: int
     plan: FaultPlan
-    """Which samples have which fault; a source on disk ignores it, and takes the faults from the recipe."""
+    """Which samples have which fault. A source on disk ignores it, and takes the faults from the recipe."""
     recipe: Recipe | None = None
     """For sources on disk: the corpus."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """What a trial has to know of its source: fields of :class:`~badbatch.harness.trial.spec.TrialSpec`."""
+    """What a trial must know about its source: fields of :class:`~badbatch.harness.trial.spec.TrialSpec`."""
 
     samples: int
     plan: FaultPlan
@@ -55,7 +55,10 @@ class Offer:
 
 
 class Source(Protocol):
-    """One source. Each is a module of this package that holds one as ``SOURCE``; importing it must not import torch."""
+    """One source.
+
+    Each is a module of this package with an instance named ``SOURCE``; importing it must not import torch.
+    """
 
     name: str
     walk: Walk
@@ -63,7 +66,7 @@ class Source(Protocol):
     """The part of the job that is not None: ``dataset`` or ``root``."""
 
     def preload(self) -> None:
-        """Import what the other methods need, so that the trials, which are forks of this process, do not import it each."""
+        """Import what the other methods need, so that the trials, which are forks of this process, need not import it each."""
         ...
 
     def drop_in(self, contract: Contract) -> Contract:
@@ -71,7 +74,7 @@ class Source(Protocol):
         ...
 
     def prepare(self, question: Question, folder: Path) -> Prepared:
-        """Make what the trials of a question read, in ``folder``, if it is not there yet.
+        """Make what the trials of a question read, in ``folder``, unless it exists.
 
         Raises:
             UserError: a library that is needed is not installed.
@@ -79,7 +82,7 @@ class Source(Protocol):
         ...
 
     def restore(self, spec: TrialSpec, folder: Path) -> TrialSpec:
-        """A stored trial with what it reads, which is made again in ``folder`` where it is gone.
+        """A stored trial with what it reads, which is made again in ``folder`` if it no longer exists.
 
         Raises:
             UserError: it cannot be made, or not as it was.
@@ -95,7 +98,7 @@ class Source(Protocol):
         ...
 
     def lend(self, spec: TrialSpec, folder: Path) -> tuple[TrialSpec, ExitStack]:
-        """The trial with what it alone may read, in its own folder, until the stack is closed."""
+        """The trial with what only it may read, in its own folder, until the stack is closed."""
         ...
 
     def enter(self, spec: TrialSpec, rank: int, folder: Path) -> None:
@@ -126,7 +129,7 @@ def find(name: str) -> Source:
         UserError: there is none.
     """
     if name not in SOURCES:
-        raise UserError(f"there is no source {name!r}; there are {', '.join(SOURCES)}")
+        raise UserError(f"there is no source {name!r}; known are {', '.join(SOURCES)}")
     source: Source = importlib.import_module(f"{__package__}.{name}").SOURCE
     return source
 

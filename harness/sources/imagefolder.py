@@ -1,4 +1,4 @@
-"""``imagefolder``: a folder a class, a picture a file."""
+"""``imagefolder``: one folder for each class, one file for each picture."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class InMemory:
-    """A torch data set that carries a fault plan out and records every read.
+    """A torch data set that applies a fault plan and records every read.
 
     Args:
         dataset: makes it from (samples, reader, rank, number of ranks).
-        promises: what a drop-in class owes here, by the way in which it is called, where it declares nothing else.
+        promises: what a drop-in class owes here, from the way in which it is called, where it declares nothing else.
     """
 
     name: str
@@ -36,7 +36,10 @@ class InMemory:
     offers: str = "dataset"
 
     def preload(self) -> None:
-        """The data sets, and with them torch. See :class:`~badbatch.harness.sources.base.Source`; so for the other methods."""
+        """Import the data sets, and with them torch.
+
+        See :class:`~badbatch.harness.sources.base.Source`, also for the other methods.
+        """
         from ..trial import batch
         from . import memory
 
@@ -51,7 +54,7 @@ class InMemory:
         return Prepared(question.samples, question.plan)
 
     def restore(self, spec: TrialSpec, folder: Path) -> TrialSpec:
-        """There is nothing that could be gone."""
+        """There is nothing that could be missing."""
         return spec
 
     def make_again(self, spec: TrialSpec, root: Path) -> TrialSpec:
@@ -59,7 +62,7 @@ class InMemory:
         raise UserError(f"{spec.id} reads no corpus: its samples are made in memory, so leave --keep-corpus out")
 
     def lend(self, spec: TrialSpec, folder: Path) -> tuple[TrialSpec, ExitStack]:
-        """Every process has a data set of its own."""
+        """Every process has its own data set."""
         return spec, ExitStack()
 
     def enter(self, spec: TrialSpec, rank: int, folder: Path) -> None:
@@ -73,11 +76,11 @@ class InMemory:
         return Offer(dataset=self.dataset(spec.samples, reader, rank, spec.topology.ranks))
 
     def reader(self, spec: TrialSpec, ids: Callable[[Any], Any] | None) -> BatchReader:
-        """One that knows the rows of numbers."""
+        """A reader that knows the rows of numbers."""
         from ..trial.batch import BatchReader
 
         return BatchReader(spec.plan, ids)
 
     def truth(self, spec: TrialSpec) -> Truth:
-        """The plan says it all."""
+        """The plan contains everything."""
         return Truth(spec, self.walk)

@@ -20,7 +20,7 @@ def _dataset(samples: int, reader: Reader, rank: int, ranks: int) -> Any:
 
 
 def _promises(contract: Contract) -> Contract:
-    # A drop-in class is given a DistributedSampler, which pads.
+    # A drop-in class gets a DistributedSampler, which pads.
     return dataclasses.replace(contract, tail="pad") if contract.tail is None else contract
 
 

@@ -1,4 +1,4 @@
-"""The sources in memory: torch data sets that carry a fault plan out and record every read."""
+"""The sources in memory: torch data sets that apply a fault plan and record every read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..trial.event_log import Kind, Recorder
 
 
 class Reader:
-    """Reads samples through a plan: records the read, lets the fault strike. Picklable.
+    """Reads samples through a plan: records the read and applies the fault. Picklable.
 
     Args:
         folder: where attempts are counted across processes; None: within this process only.
@@ -32,7 +32,7 @@ class Reader:
         self._attempts: dict[int, int] = {}
 
     def read(self, sample: int, value: Callable[[], Any]) -> Any:
-        """The sample as its fault leaves it; raises, blocks or dies where the fault does."""
+        """The sample as its fault leaves it; raises, blocks or dies if the fault does."""
         record = self._recorder
         if record is None:
             return self._struck(sample, value)
@@ -62,12 +62,12 @@ class Reader:
         if self._folder is None:
             self._attempts[sample] = self._attempts.get(sample, 0) + 1
             return self._attempts[sample] - 1
-        # One byte a read, in append mode: a count that survives the death of the process that read.
+        # One byte for each read, in append mode: this count survives the death of the process that read.
         path = os.path.join(self._folder, f"attempts-{sample}")
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, b".")
-            return os.lseek(descriptor, 0, os.SEEK_CUR) - 1  # where our own byte is; the size may count another's already
+            return os.lseek(descriptor, 0, os.SEEK_CUR) - 1  # not the file size, which may include another's byte
         finally:
             os.close(descriptor)
 
@@ -88,7 +88,7 @@ class Numbers(Dataset[dict[str, Any]]):
 
 
 class FaultyMap(Dataset[Any]):
-    """A map-style data set, read through a plan."""
+    """A map-style data set that is read through a plan."""
 
     def __init__(self, dataset: Any, reader: Reader) -> None:
         self._dataset = dataset
@@ -103,13 +103,13 @@ class FaultyMap(Dataset[Any]):
         return self._reader.read(int(sample), lambda: self._dataset[sample])
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # not yet there while unpickling: never recurse
+        if name.startswith("_"):  # not set yet while unpickling: never recurse
             raise AttributeError(name)
         return getattr(self._dataset, name)
 
 
 class _StreamIterator(Iterator[Any]):
-    """Goes on past an error: what is lost after it is the loader's doing, not the source's."""
+    """Continues after an error: samples lost after it are lost by the loader, not by the source."""
 
     def __init__(self, samples: Iterator[int], reader: Reader, dataset: Numbers) -> None:
         self._samples = samples
@@ -122,7 +122,7 @@ class _StreamIterator(Iterator[Any]):
 
 
 class Stream(IterableDataset[Any]):
-    """All samples in order, for each process that iterates: the loader or its factory must split it by rank and worker."""
+    """All samples in order, in each process that iterates: the loader or its factory must split it by rank and worker."""
 
     def __init__(self, samples: int, reader: Reader) -> None:
         self._dataset = Numbers(samples)
@@ -165,7 +165,7 @@ class FaultyStream(IterableDataset[Any]):
 
 
 class SizedFaultyStream(FaultyStream):
-    """The same for one that has a length."""
+    """The same for a data set that has a length."""
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -189,18 +189,18 @@ def faulty(dataset: Any, plan: FaultPlan | dict[int, Any]) -> Any:
     Samples are counted by index in a map-style data set, by position in each iterator of an iterable one.
 
     Raises:
-        UserError: the plan is none, it strikes a sample that the data set does not have, or the data set can be neither
-            indexed nor iterated.
+        UserError: the plan is not a plan, it has a fault for a sample that the data set does not have, or the data set
+            can be neither indexed nor iterated.
     """
     if not isinstance(plan, Mapping):
         raise UserError(f"faulty() takes a plan like {{5: Hang()}}, not a {type(plan).__name__}")
     plan = plan if isinstance(plan, FaultPlan) else FaultPlan(plan)
     reader = Reader(plan)
-    # torch gives every data set a __getitem__, also the iterable ones, where it only raises.
+    # torch gives every data set a __getitem__, also iterable ones, where it only raises.
     indexed = hasattr(dataset, "__getitem__") and not isinstance(dataset, IterableDataset)
     sized = hasattr(dataset, "__len__")
     if sized and (outside := [sample for sample in plan if sample >= len(dataset)]):
-        raise UserError(f"the plan strikes sample {outside[0]}, but the data set has only {len(dataset)}")
+        raise UserError(f"the plan has a fault for sample {outside[0]}, but the data set has only {len(dataset)}")
     if indexed and sized:
         return FaultyMap(dataset, reader)
     if hasattr(dataset, "__iter__"):

@@ -28,23 +28,23 @@ class OnDisk:
 
     name: str
     integers_are_ids: bool = False
-    """Whether a column of integers in a tuple holds ids; otherwise it holds classes."""
+    """Whether a column of integers in a tuple contains ids; otherwise it contains classes."""
     walk: Walk = Walk.INDEX
     offers: str = "root"
 
     def preload(self) -> None:
-        """The reader of manifests, and the decoder."""
+        """Import the reader of manifests, and the decoder."""
         from ..instrumentation import decoder
         from ..trial import stored_batch
 
         del decoder, stored_batch
 
     def drop_in(self, contract: Contract) -> Contract:
-        """A drop-in class takes a data set, and is not offered a corpus."""
+        """A drop-in class takes a data set, so it is not offered a corpus."""
         return contract
 
     def prepare(self, question: Question, folder: Path) -> Prepared:
-        """Make the corpus, if it is not there yet."""
+        """Make the corpus, unless it exists."""
         from ..corpus.facts import facts, recipe_text
         from ..corpus.make import make
 
@@ -59,18 +59,18 @@ class OnDisk:
         return Prepared(recipe.samples, plan, str(root.resolve()), stored)
 
     def restore(self, spec: TrialSpec, folder: Path) -> TrialSpec:
-        """Make the corpus again where it is gone."""
+        """Make the corpus again if it no longer exists."""
         if spec.root is not None and Path(spec.root).is_dir():
             return spec
         return self.make_again(spec, folder / "corpus")
 
     def make_again(self, spec: TrialSpec, root: Path) -> TrialSpec:
-        """Make the corpus again; other versions of the libraries may shape or judge it in another way."""
+        """Make the corpus again. Other versions of the libraries may write or judge it differently."""
         from ..corpus.facts import facts, recipe_of
         from ..corpus.make import make
 
         if spec.stored is None:
-            raise UserError(f"the trial reads the corpus {spec.root}, and does not know how it was made")
+            raise UserError(f"the trial reads the corpus {spec.root}, and has no recipe to make it again")
         make(str(root), recipe_of(spec.stored), jobs=1)
         stored, plan = facts(str(root))
         if (stored, plan) != (spec.stored, spec.plan):
@@ -81,7 +81,10 @@ class OnDisk:
         return dataclasses.replace(spec, root=str(root.resolve()))
 
     def lend(self, spec: TrialSpec, folder: Path) -> tuple[TrialSpec, ExitStack]:
-        """A corpus of the trial's own, which is fed, where the corpus has slow pipes: two readers would split the bytes."""
+        """If the corpus has slow pipes: a separate corpus for the trial, with a writer.
+
+        Two readers of one pipe would split the bytes.
+        """
         from ..corpus.base import State
         from ..corpus.facts import recipe_of
         from ..corpus.make import make
@@ -110,13 +113,13 @@ class OnDisk:
         return Offer(root=Path(spec.root or ""), decode=Decode(lazy=spec.lazy_decode))
 
     def reader(self, spec: TrialSpec, ids: Callable[[Any], Any] | None) -> StoredBatchReader:
-        """One that knows the manifest."""
+        """A reader that knows the manifest."""
         from ..trial.stored_batch import StoredBatchReader
 
         return StoredBatchReader(Path(spec.root or ""), spec.plan, ids, integers_are_ids=self.integers_are_ids)
 
     def truth(self, spec: TrialSpec) -> Truth:
-        """What the manifest said when the trial was laid out."""
+        """What the manifest said when the trial was prepared."""
         return StoredTruth(spec, self.walk)
 
 
@@ -124,5 +127,5 @@ def _difference(before: Stored, now: Stored) -> str:
     old, new = dict(before.states), dict(now.states)
     for sample in sorted(old.keys() | new.keys()):
         if old.get(sample) != new.get(sample):
-            return f"sample {sample} was {old.get(sample, 'good')} and is {new.get(sample, 'good')}"
+            return f"sample {sample} was {old.get(sample, 'good')} and is now {new.get(sample, 'good')}"
     return "its files are laid out in another way"

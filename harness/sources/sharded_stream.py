@@ -20,7 +20,7 @@ def _dataset(samples: int, reader: Reader, rank: int, ranks: int) -> Any:
 
 
 def _promises(contract: Contract) -> Contract:
-    # The source splits itself by stride: a drop-in class owes nothing for the remainder.
+    # The source splits itself by stride, so a drop-in class owes nothing for the remainder.
     return dataclasses.replace(contract, tail="exact", uneven_ranks=True)
 
 

@@ -1,4 +1,4 @@
-"""``stream``: all samples in order, for each process that iterates. The loader or its factory must split it."""
+"""``stream``: all samples in order, in each process that iterates. The loader or its factory must split it."""
 
 from __future__ import annotations
 

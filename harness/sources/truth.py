@@ -1,4 +1,4 @@
-"""What a source knows about its samples. Everything that judges a history asks this, and not which source it was."""
+"""What a source knows about its samples. Everything that judges a history uses this, and not the kind of source."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class Owed(enum.IntEnum):
     GOOD = 0  # it must arrive, as it was written
     DAMAGED = 1  # it must not arrive as good; the contract says how the loader reports it
     EITHER = 2  # it may arrive as it was written, or be treated as damaged, but must be one of the two
-    OPTIONAL = 4  # nothing is asked: the contract says that the loader does not take such samples
-    ABSENT = 3  # nothing of it is left: a loader that lists what is there never learns of it, one with an index must report it
+    OPTIONAL = 4  # nothing is required: the contract says that the loader does not accept such samples
+    ABSENT = 3  # nothing of it is left: a loader that lists the folder never sees it, one with an index must report it
 
 
 class Walk(enum.Enum):
     """How the processes of a loader reach the samples."""
 
     INDEX = "index"  # any process reads any sample
-    EVERY = "every"  # each process walks all samples, in order
-    SHARE = "share"  # each process walks a share of its own, in order
+    EVERY = "every"  # each process reads all samples, in order
+    SHARE = "share"  # each process reads its own share, in order
 
 
 @dataclasses.dataclass(frozen=True)
 class Truth:
-    """What is known about the samples of a trial. Arrays have one entry per sample, in order of the ids.
+    """What is known about the samples of a trial. Arrays have one entry for each sample, in order of the ids.
 
-    This class knows what holds for samples in memory, where each stands for itself.
+    This class implements samples in memory, which are independent of each other.
     """
 
     spec: TrialSpec
@@ -57,42 +57,45 @@ class Truth:
 
     @functools.cached_property
     def odd(self) -> Mask:
-        """The legal oddities: good samples that a careless loader takes for damaged."""
+        """The legal oddities: good samples that a careless loader treats as damaged."""
         return self.with_effect(Effect.LEGAL)
 
     @property
     def anonymous(self) -> Mask:
-        """The samples that may arrive without an id of their own, since nothing in them says which they are."""
+        """The samples that may arrive without an id, since nothing in them shows which they are."""
         return np.zeros(self.spec.samples, np.bool_)
 
     @property
     def contested(self) -> Mask:
-        """The samples on which decoders disagree: each of their answers may arrive."""
+        """The samples on which decoders disagree: any of their results may arrive."""
         return np.zeros(self.spec.samples, np.bool_)
 
     @functools.cached_property
     def lethal(self) -> Mask:
-        """Samples whose read kills or blocks its process: whatever the contract, an error may report them."""
+        """Samples whose read kills or blocks its process: an error may report them, whatever the contract says."""
         return self.with_effect(Effect.CRASH, Effect.STALL)
 
     @functools.cached_property
     def unit(self) -> npt.NDArray[np.int64]:
-        """For each sample the first of those that one fault costs together, and that a loader can only report together."""
+        """For each sample the first sample of its group.
+
+        One fault costs a whole group, and a loader can only report the group together.
+        """
         return np.arange(self.spec.samples)
 
     @property
     def files(self) -> tuple[tuple[str, int, int], ...]:
-        """(path, first sample, number of samples) of every file, in order of the samples; empty where there are no files."""
+        """(path, first sample, number of samples) of every file, in order of the samples; empty if there are no files."""
         return ()
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """The first sample of every row group, where the files have row groups."""
+        """The first sample of every row group, if the files have row groups."""
         return ()
 
     @property
     def idle(self) -> str:
-        """Why no fault took hold, where that was known before the trial began; empty: it was not."""
+        """Why no fault had an effect, if that was known before the trial began; empty: it was not."""
         return ""
 
     @property
@@ -102,12 +105,12 @@ class Truth:
 
     @property
     def raises(self) -> bool:
-        """Whether the source raises the error of a damaged sample, so that the record has it as it was at first."""
+        """Whether the source raises the error of a damaged sample, so that the record contains the original error."""
         return True
 
     @property
     def listed(self) -> bool:
-        """Whether a loader finds the samples by listing what is there, so that it may know of fewer than the source holds."""
+        """Whether a loader finds the samples by listing a folder, so that it may know of fewer than the source has."""
         return False
 
     @property
@@ -117,16 +120,16 @@ class Truth:
 
     @property
     def pipes(self) -> Mask:
-        """The samples at whose path there is a named pipe: a loader that lists regular files alone never learns of them."""
+        """The samples with a named pipe at their path: a loader that lists only regular files never sees them."""
         return np.zeros(self.spec.samples, np.bool_)
 
     @property
     def endings(self) -> Mapping[int, str]:
-        """From a sample to the ending of its picture's file, without the dot, where it is known and may not be ``jpg``."""
+        """From a sample to the extension of its picture's file, without the dot, if it is known and may not be ``jpg``."""
         return {}
 
     def path_of(self, sample: int) -> str:
-        """The file that holds a sample, or should hold it; empty where there are no files."""
+        """The file that contains a sample, or should contain it; empty if there are no files."""
         return next((path for path, first, count in self.files if first <= sample < first + count), "")
 
     def with_effect(self, *effects: Effect) -> Mask:
@@ -151,7 +154,7 @@ class StoredTruth(Truth):
         owed = np.full(self.spec.samples, Owed.GOOD, np.uint8)
         for sample, state in self._stored.states:
             owed[sample] = _OWED_ON_DISK[state]
-        owed[self.lethal] = Owed.DAMAGED  # whatever decoders say of it that are not of the trial
+        owed[self.lethal] = Owed.DAMAGED  # whatever decoders outside the trial say about it
         return owed
 
     @functools.cached_property
@@ -178,7 +181,7 @@ class StoredTruth(Truth):
     @functools.cached_property
     def endings(self) -> Mapping[int, str]:
         found = dict(self._stored.endings)
-        if len(self.files) == self.spec.samples:  # a file holds one sample
+        if len(self.files) == self.spec.samples:  # each file contains one sample
             found.update((first, path.rpartition(".")[2]) for path, first, _ in self.files)
         return {sample: ending for sample, ending in found.items() if ending.lower() in FORMATS}
 
@@ -189,8 +192,8 @@ class StoredTruth(Truth):
 
     @functools.cached_property
     def unit(self) -> npt.NDArray[np.int64]:
-        # The samples that the fault of a whole file damaged, and neighbours that one fault spoiled: a loader that cannot
-        # open a file cannot know how many samples it held.
+        # The samples that the fault of a whole file damaged, and neighbours damaged by the same fault: a loader that
+        # cannot open a file cannot know how many samples it contained.
         unit = np.arange(self.spec.samples)
         firsts: dict[tuple[str, object], int] = {}
         for sample, _ in self._stored.states:
@@ -218,7 +221,7 @@ class StoredTruth(Truth):
 
     @property
     def reads_recorded(self) -> bool:
-        return False  # files that C libraries open are not seen
+        return False  # opens by C libraries are not recorded
 
     @property
     def raises(self) -> bool:

@@ -1,4 +1,4 @@
-"""``webdataset``: tar shards of members that share a key."""
+"""``webdataset``: tar shards in which the members of a sample share a key."""
 
 from __future__ import annotations
 
