@@ -62,7 +62,7 @@ def trials() -> list[TrialResult]:
     skips = "the loader promises to raise: it has no skips to count"
     blocked = "without workers nothing could time a read out"
     cut = "the trial did not run to its end: stalled"
-    never = "the fault never took hold: no process read the sample"
+    never = "the fault had no effect: no process read the sample"
     found = []
     for source in ("map", "stream"):
         for topology in (ALONE, WORKERS, RANKS):

@@ -170,7 +170,7 @@ def test_a_corpus_that_comes_out_otherwise_is_refused(tmp_path: Path) -> None:
     spec = question(Preparations(tmp_path / "one"), "one-bad", "jsonl")
     assert spec.stored is not None
     other = dataclasses.replace(spec, root=None, stored=dataclasses.replace(spec.stored, states=((9, "contested"),)))
-    with pytest.raises(UserError, match=r"one-bad.*cannot be made again as it was: sample 7 was good and is damaged"):
+    with pytest.raises(UserError, match=r"one-bad.*cannot be made again as it was: sample 7 was good and is now damaged"):
         find_source(other.source).restore(other, tmp_path / "two")
 
 
@@ -346,7 +346,7 @@ def test_a_fault_that_could_not_take_hold_makes_its_trial_not_applicable() -> No
     found = judge(history_of("0-3 4-7 8-11 end", source="jsonl", stored=idle))
     assert {verdict.mark for verdict in found} == {Mark.NA}
     reasons = {verdict.check: verdict.reason for verdict in found}
-    assert reasons["finite-epoch"] == "no fault could take hold when the corpus was made: this user may read anything"
+    assert reasons["finite-epoch"] == "no fault could have an effect when the corpus was made: this user may read anything"
     assert verdicts(history_of("0-3 8-11 end", source="jsonl", stored=idle))["no-lost-batches"] is Mark.FAIL
 
 
@@ -414,7 +414,7 @@ def test_a_loader_known_good_passes_the_whole_suite() -> None:
 def test_a_selection_that_leaves_nothing_is_refused() -> None:
     """A scenario that is not put to the loader's kinds of corpus is told, and not passed over."""
     suite = Suite(LINES, Options(scenarios=("hung-read",)), trials.ROOT)
-    with suite, pytest.raises(UserError, match="no selected scenario is put to jsonl"):
+    with suite, pytest.raises(UserError, match="no selected scenario applies to jsonl"):
         suite.start()
 
 

@@ -67,7 +67,7 @@ def test_a_trial_about_other_formats_alone_is_not_applicable() -> None:
     """Where all that is odd or damaged has such a format, the reason is given."""
     (reason,) = {(verdict.mark, verdict.reason) for verdict in judge(story(NOT_LISTED, JPEG)) if verdict.check == "oddities-kept"}
     assert reason[0] is Mark.NA
-    assert reason[1].startswith("the loader declares formats=jpg: it takes none of the files")
+    assert reason[1].startswith("the loader declares formats=jpg: it accepts none of the files")
 
 
 def test_a_loader_that_lists_few_endings_is_told_so() -> None:
@@ -101,14 +101,14 @@ def test_which_of_several_nameless_pictures_is_missing_is_not_guessed() -> None:
     both = history_of("0,1,2,. 4,.,6,7 8-11 end", source="imagefolder", plan=plan, stored=stored, scenario="oddities")
     assert broken("oddities-kept", both) == []
     (third,) = broken("content-intact", history_of("0,1,2,. 4,.,.,7 6,8-11 end", source="imagefolder", plan=plan, stored=stored))
-    assert "1 picture arrived in which no id can be read" in third.happened
+    assert "1 picture arrived without a readable id" in third.happened
 
 
 def test_pictures_that_nobody_can_read_are_no_proven_loss() -> None:
     """As many samples may be among them: only what is missing beyond that was lost for certain."""
     assert broken("no-lost-batches", story("0,1,2,~ 4,5,6,7 3,8,9,11 end")) == []
     (read,) = broken("content-intact", story("0,1,2,~ 4,5,6,7 3,8,9,11 end"))
-    assert read.happened == "1 picture arrived in which no id can be read; they may be any of the samples that did not arrive: 10"
+    assert read.happened == "1 picture arrived without a readable id; they may be any of the samples that did not arrive: 10"
     assert broken("oddities-kept", story("0,1,2,~ 4,5,6,7 8-11 end")) == []
     (lost,) = broken("no-lost-batches", story("0,1,2,~ 4,5,6,7 3,8,9 end"))
     assert "at least 1 of the 2 never arrived" in lost.happened

@@ -38,4 +38,4 @@ def test_a_loader_of_a_data_set_that_declares_files_is_told_so() -> None:
 
 def test_a_class_that_takes_a_folder_is_told_that_it_gets_a_job() -> None:
     """A class whose only parameter is not called dataset is called with the job."""
-    assert "it is called with one argument, the job: its files lie in job.root" in refused("OfRoot")
+    assert "it is called with one argument, the job: its files are in job.root" in refused("OfRoot")

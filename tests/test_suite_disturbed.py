@@ -109,7 +109,7 @@ def test_a_fault_that_cannot_be_raised_here_says_why(tmp_path: Path) -> None:
     judged = trials.put([TrialSpec.from_json(foreign.to_json())], tmp_path)
     reasons = {v.reason for found in judged.values() for v in found.verdicts if v.mark is Mark.INCONCLUSIVE}
     assert reasons == {
-        "the fault never took hold: reading the sample raised 'missing_library.Error' cannot be imported: "
+        "the fault had no effect: reading the sample raised 'missing_library.Error' cannot be imported: "
         "No module named 'missing_library'"
     }
 
@@ -161,7 +161,7 @@ def test_a_trial_that_nothing_can_bring_is_not_waited_for(suite: Suite) -> None:
     clean, struck = suite.specs()
     suite.only({clean.id})
     assert suite.result(clean).ended == "ended"
-    with pytest.raises(HarnessError, match="no trial is under way that could bring it"):
+    with pytest.raises(HarnessError, match="no running trial can produce it"):
         suite.result(struck)
 
 

@@ -1,6 +1,6 @@
-"""One file a family of checks. Importing this package registers all of them.
+"""One file for each family of checks. Importing this package registers all of them.
 
-Other packages add theirs by entry points of the group ``badbatch.checks``.
+Other packages add their own by entry points of the group ``badbatch.checks``.
 """
 
 from __future__ import annotations

@@ -32,20 +32,20 @@ def _no_replacement(contract: Contract, spec: TrialSpec) -> str | None:
     source="torch.utils.data documentation, IterableDataset: each worker has its own replica of the data set and must be "
     "configured to avoid duplicates",
     needs=_no_replacement,
-    # Shares that overlap leave a gap: what two of them hold in place of something else, none of them holds.
+    # Shares that overlap leave a gap: a sample that two of them contain takes the place of one that none contains.
     implies=(
         "finite-epoch", "no-lost-batches", "honest-length", "full-batches", "contract-kept", "exact-skip-count", "fresh-epoch",
     ),
 )
 def no_duplicates(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Over all workers and ranks, beyond what ``substitute`` and ``tail="pad"`` allow."""
+    """Over all workers and ranks, except repetitions that ``substitute`` and ``tail="pad"`` allow."""
     epoch = ledger.first
     for violation in twice(epoch, expected):
         yield dataclasses.replace(violation, follows_from=_smaller_set(epoch, expected))
 
 
 def _smaller_set(epoch: Epoch, expected: Expectation) -> str:
-    """The check that samples which never arrived break, where the repetitions are the padding of the set without them.
+    """The check broken by samples that never arrived, if the repetitions are the padding of the set without them.
 
     Only on disk, where a loader finds its samples by itself.
     """
@@ -59,7 +59,7 @@ def _smaller_set(epoch: Epoch, expected: Expectation) -> str:
 
 
 def twice(epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
-    """The violation of an epoch in which samples arrive more often than anything allows."""
+    """The violation of an epoch in which samples arrive more often than is allowed."""
     if expected.contract.replacement:
         return
     extra = int(epoch.extra.sum())
@@ -83,7 +83,10 @@ def twice(epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
     implies=("honest-length", "ranks-in-step", "contract-kept", "exact-skip-count", "full-batches"),
 )
 def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Except the collateral of a raised batch and what ``drop_last`` and ``tail="drop"`` leave out; of draws, only the number."""
+    """Except good samples of a batch that raised, and what ``drop_last`` and ``tail="drop"`` leave out.
+
+    For draws, only the number counts.
+    """
     epoch = ledger.first
     yield from drawn(history, epoch, expected)
     odd = np.flatnonzero(expected.odd)
@@ -110,7 +113,7 @@ def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> 
 
 
 def drawn(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
-    """The violation of an epoch that brings more or fewer samples than were to be drawn with replacement."""
+    """The violation of an epoch that delivers more or fewer samples than should be drawn with replacement."""
     if not expected.contract.replacement or not epoch.whole or (any(epoch.errors) and not expected.goes_on):
         return
     came = int(epoch.arrivals.sum()) + epoch.unnamed + epoch.nameless
@@ -121,13 +124,13 @@ def drawn(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Vio
     least, most = expected.spec.samples - spare, expected.spec.samples + expected.pad_budget
     if not least <= came <= most:
         yield Violation(
-            f"an epoch brings as many samples as the source holds: {expected.spec.samples}",
+            f"an epoch delivers as many samples as the source has: {expected.spec.samples}",
             f"{count(came, 'sample')} came in epoch {epoch.number}",
         )
 
 
 def _unread(epoch: Epoch, expected: Expectation) -> int:
-    """Pictures that arrived from disk and in which no id can be read: each may be any of the samples that did not arrive."""
+    """Pictures that arrived from disk without a readable id: each may be any of the samples that did not arrive."""
     return int(np.count_nonzero(epoch.fabricated == -1)) if expected.truth.listed else 0
 
 
@@ -135,7 +138,7 @@ def _not_arrived(what: str, lost: int, unread: int) -> str:
     if not unread:
         return f"{what} never arrived"
     return (
-        f"{what} did not arrive with a readable id; in {count(unread, 'picture')} that arrived no id can be read, so at least "
+        f"{what} did not arrive with a readable id; {count(unread, 'picture')} arrived without a readable id, so at least "
         f"{lost - unread} of the {lost} never arrived"
     )
 
@@ -149,7 +152,7 @@ def _promise(expected: Expectation) -> str:
 
 
 def _after(history: History, expected: Expectation) -> str:
-    """After which event: the fault that took hold, and in which process."""
+    """After which event: the fault that took effect, and in which process."""
     faults = history.of(Kind.FAULT)
     if not len(faults):
         return ""
@@ -163,7 +166,7 @@ def _after(history: History, expected: Expectation) -> str:
 
 
 def _share(history: History, lost: list[int]) -> str:
-    """In whose share the lost samples were, when one worker or one rank read all of them that were read at all."""
+    """The share of the lost samples, if one worker or one rank read all of them that were read."""
     reads = history.of(Kind.READ)
     if not len(reads) and not truth(history.spec).reads_recorded:
         return ""
@@ -192,9 +195,9 @@ def _share(history: History, lost: list[int]) -> str:
     implies=("contract-kept", "exact-skip-count"),
 )
 def content_intact(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Every field belongs to the same sample, and nothing arrives that the source never held."""
+    """Every field belongs to the same sample, and nothing arrives that the source never contained."""
     for epoch in ledger.epochs:
-        # What decoders disagree on may arrive as one of them had it.
+        # Where decoders disagree, the sample may arrive as any of them returned it.
         wrong = np.flatnonzero((epoch.wrong > 0) & ~expected.truth.contested & ~expected.optional)
         if len(wrong):
             damaged = [int(s) for s in wrong if expected.owed[s] != Owed.GOOD]
@@ -204,7 +207,8 @@ def content_intact(history: History, ledger: Ledger, expected: Expectation) -> I
             yield Violation("a sample that arrives as good is as it was written", what, witnesses=_ids(wrong))
         as_good = np.flatnonzero((expected.damaged | expected.absent) & (epoch.arrivals > epoch.marked) & (epoch.wrong == 0))
         if expected.truth.separable:
-            # The loader may not use what the damage took: then all that it gives of the sample is its own, and whole.
+            # The loader may not use the damaged part; then everything that it delivers of the sample is correct and
+            # whole.
             as_good = as_good[expected.absent[as_good] | np.isin(as_good, lacking(history, epoch.number).samples)]
         if len(as_good):
             yield Violation(
@@ -218,12 +222,12 @@ def content_intact(history: History, ledger: Ledger, expected: Expectation) -> I
             which = f"; they may be any of the samples that did not arrive: {spans(missing)}" if len(missing) else ""
             yield Violation(
                 "each picture is known by its id mark, or by the path or key beside it",
-                f"{count(unread, 'picture')} arrived in which no id can be read{which}",
+                f"{count(unread, 'picture')} arrived without a readable id{which}",
             )
         if len(epoch.fabricated) > unread:
             yield Violation(
                 f"only samples of the source arrive (ids 0 to {history.spec.samples - 1})",
-                f"{count(len(epoch.fabricated) - unread, 'sample')} arrived that the source never held",
+                f"{count(len(epoch.fabricated) - unread, 'sample')} arrived that the source never contained",
                 witnesses=_ids(np.unique(epoch.fabricated[epoch.fabricated != -1] if unread else epoch.fabricated)),
             )
     yield from _unreadable(history)
@@ -237,7 +241,7 @@ def _unreadable(history: History) -> Iterator[Violation]:
     events = history.of(Kind.UNREADABLE)
     if len(events):
         yield Violation(
-            "every batch carries ids by which its samples are known",
+            "every batch contains the ids of its samples",
             f"{count(len(events), 'batch')} could not be read: {history.text(events[0])}",
         )
 
@@ -255,7 +259,7 @@ def oddities_kept(history: History, ledger: Ledger, expected: Expectation) -> It
     for epoch in ledger.epochs:
         gone = np.flatnonzero(expected.odd & np.isin(epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.MARKED)))
         lost = int(np.count_nonzero(epoch.fate[gone] == Fate.LOST))
-        if lost <= _unread(epoch, expected):  # they may have arrived, as pictures in which no id can be read
+        if lost <= _unread(epoch, expected):  # they may have arrived, as pictures without a readable id
             gone = gone[epoch.fate[gone] != Fate.LOST]
         if len(gone):
             fates = sorted({Fate(int(epoch.fate[s])).name.lower() for s in gone})
@@ -276,6 +280,6 @@ def oddities_kept(history: History, ledger: Ledger, expected: Expectation) -> It
         if len(counted):
             yield Violation(
                 "an odd but legal sample is not counted as skipped",
-                f"{count(len(counted), 'sample')} arrived and were counted as skipped all the same",
+                f"{count(len(counted), 'sample')} arrived but were counted as skipped",
                 witnesses=_ids(counted),
             )

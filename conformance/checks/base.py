@@ -21,18 +21,18 @@ CheckFunction = Callable[[History, Ledger, Expectation], "Iterator[Violation]"]
 
 @dataclasses.dataclass(frozen=True)
 class Violation:
-    """One broken promise, with the samples that witness it."""
+    """One broken promise, with the samples that show it."""
 
     promised: str
     happened: str
     lost: tuple[int, ...] = ()
     duplicated: tuple[int, ...] = ()
     witnesses: tuple[int, ...] = ()
-    """Other samples that show it, the fewest that do."""
+    """Other samples that show it, as few as possible."""
     share: str = ""
-    """Whose samples they were, where that is known: ``all in worker 0's share``."""
+    """Whose samples they were, if that is known: ``all in worker 0's share``."""
     follows_from: str = ""
-    """The id of the check whose violation explains this one, where the history shows it; empty: none is known."""
+    """The id of the check whose violation explains this one, if the history shows it; empty: none is known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Check:
     id: str
     title: str
     why: str
-    """Why a user should care."""
+    """Why users should care."""
     source: str
     """Where the rule comes from."""
     exercised: Callable[[TrialSpec], bool]
@@ -50,7 +50,7 @@ class Check:
     needs: Callable[[Contract, TrialSpec], str | None]
     """Why the check does not apply under a contract; None: it does."""
     can_acquit_cut: bool
-    """Whether it can pass a trial that was cut short."""
+    """Whether it can pass in a trial that was cut short."""
     function: CheckFunction
     implies: tuple[str, ...] = ()
     """The checks whose violations a violation of this one explains, in the same trial."""
@@ -130,7 +130,7 @@ def find(name: str) -> Check:
     """The check of that id.
 
     Raises:
-        UserError: there is none; names the nearest.
+        UserError: there is none; the message names the nearest.
     """
     try:
         return _REGISTRY[name]

@@ -44,11 +44,11 @@ def _goes_on(contract: Contract, spec: TrialSpec) -> str | None:
     source="badbatch's contract, blast_radius; undeclared it is the sample, and for a loader that raises its batch",
     exercised=_damaged_on_disk,
     needs=_goes_on,
-    # What was lost with a damaged sample is lost in every other respect as well.
+    # A sample that was lost with a damaged one also breaks these checks.
     implies=("no-lost-batches", "contract-kept", "exact-skip-count", "full-batches", "ranks-in-step"),
 )
 def loss_factor(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Good samples that never arrived, where all of them are in the same batch, row group or file as a damaged one."""
+    """Good samples that never arrived, if all of them are in the same batch, row group or file as a damaged one."""
     if not ledger.first.whole:
         return
     promised = expected.contract.blast_radius or ("batch" if expected.contract.on_damage == "raise" else "sample")
@@ -56,7 +56,7 @@ def loss_factor(history: History, ledger: Ledger, expected: Expectation) -> Iter
         if _WIDTH[loss.scope] > _WIDTH[promised]:
             yield Violation(
                 f"a fault costs no more than its {promised}",
-                f"{count(len(loss.samples), 'good sample')} went with damaged sample {spans(loss.culprits)}: "
+                f"{count(len(loss.samples), 'good sample')} were lost with damaged sample {spans(loss.culprits)}: "
                 f"{_CALLED[loss.scope].format(loss.path)}",
                 lost=tuple(loss.samples),
                 witnesses=tuple(loss.culprits[:5]),
@@ -64,19 +64,19 @@ def loss_factor(history: History, ledger: Ledger, expected: Expectation) -> Iter
 
 
 class Loss(NamedTuple):
-    """Good samples that went with damaged ones."""
+    """Good samples that were lost with damaged ones."""
 
     scope: str
     """How wide it is: a key of the widths above."""
     path: str
-    """The file; empty where each sample has its own."""
+    """The file; empty if each sample has its own."""
     samples: list[int]
     culprits: list[int]
-    """The damaged samples beside which they lie."""
+    """The damaged samples next to them."""
 
 
 def losses(history: History, epoch: Epoch, expected: Expectation) -> list[Loss]:
-    """What was lost beside what is damaged; nothing where some of it lies beside nothing that is damaged."""
+    """What was lost next to damaged samples; empty if some of it is not next to anything damaged."""
     known = expected.truth
     if not known.files:
         return []
@@ -110,7 +110,7 @@ def _beside(
 
 
 def _scope(spec: TrialSpec, known: Truth, lost: list[int], bad: npt.NDArray[np.int64]) -> str:
-    """The narrowest that holds all the losses of one file."""
+    """The narrowest scope that contains all the losses of one file."""
     reach = spec.batch_size - 1
     if len(lost) <= reach * len(bad) and all(np.abs(bad - sample).min() <= reach for sample in lost):
         return "batch"
@@ -145,7 +145,7 @@ def _read_together(history: History, damaged: npt.NDArray[np.int64]) -> set[int]
     implies=("content-intact",),
 )
 def fields_complete(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Of good samples; a field that no sample has is not required."""
+    """Checks good samples; a field that no sample has is not required."""
     for epoch in ledger.epochs:
         arrived = history.of(Kind.ARRIVED, epoch=epoch.number)
         known = (arrived["sample"] >= 0) & (arrived["sample"] < history.spec.samples)

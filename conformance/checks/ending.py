@@ -1,4 +1,4 @@
-"""Checks on how an epoch ends: at all, in time, and not quietly after a death."""
+"""Checks on how an epoch ends: that it ends, in time, and not silently after a process died."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..judging.ledger import Ledger, Stop
 from ..judging.patience import SURFACES_WITHIN_S, grace_s, pending, waited_s
 from .base import Violation, check, count, with_effects
 
-_AGAIN = 2  # reads of a sample after its error: one may be a retry that was meant
+_AGAIN = 2  # reads of a sample after its error: one may be a deliberate retry
 _TOO_EARLY = 0.9  # of the timeout: clocks and polling intervals differ by less
 
 
@@ -31,7 +31,7 @@ _TOO_EARLY = 0.9  # of the timeout: clocks and polling intervals differ by less
     implies=("correct-timeout", "crash-surfaces", "no-lost-batches", "no-leftovers", "contract-kept"),
 )
 def finite_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Within ceil(samples / batch_size) + allowance calls of next(), before the trial's deadline, in a process that lives."""
+    """Within ceil(samples / batch_size) + allowance calls of next(), before the trial's deadline, in a process that stays alive."""
     yield from _died(history)
     allowed = history.spec.allowed_calls
     for epoch in ledger.epochs:
@@ -57,7 +57,7 @@ def finite_epoch(history: History, ledger: Ledger, expected: Expectation) -> Ite
 
 
 def _reads_again(history: History, epoch: int, rank: int) -> bool:
-    """Whether calls of next() after an error read the damaged sample again: the iterator is stuck, and not finished."""
+    """Whether calls of next() after an error read the damaged sample again: the iterator is stuck, not finished."""
     raised = history.of(Kind.RAISED, epoch=epoch, rank=rank)
     struck = history.of(Kind.FAULT, rank=rank)
     if not len(raised) or not len(struck):
@@ -79,13 +79,13 @@ def _died(history: History) -> Iterator[Violation]:
 
 
 def _was_waiting(history: History, rank: int, epoch: int) -> bool:
-    """Whether the loader, and not a fault in the consumer's own process, kept the consumer."""
+    """Whether the loader, and not a fault in the consumer's own process, made the consumer wait."""
     mine = history.of(
         Kind.EPOCH, Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, Kind.EPOCH_DONE, Kind.WAITED, epoch=epoch, rank=rank
     )
     if not len(mine) or mine[-1]["kind"] not in (Kind.ASK, Kind.EPOCH):
         return False
-    # A stall is evidence in itself; at a deadline the call may only have been slow.
+    # A stall is proof; at a deadline the call may only have been slow.
     if history.ended.cut == "stalled":
         return True
     _, needed, waited = pending(history, rank)
@@ -140,7 +140,7 @@ class _Wait:
     implies=("no-leftovers",),
 )
 def correct_timeout(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Between ``timeout`` and ``timeout`` + grace from the moment the consumer began to wait; then it can be closed."""
+    """Between ``timeout`` and ``timeout`` + grace after the consumer began to wait; afterwards the loader can be closed."""
     timeout = history.spec.timeout_s
     grace = grace_s(timeout)
     waits = list(_waits(history))
@@ -190,13 +190,13 @@ def _hung(
 
 
 def _waits_still(history: History, rank: int) -> float:
-    """Seconds for which the consumer of a rank had waited in its last call when the trial was cut; 0: it was in none."""
+    """Seconds for which the consumer of a rank had waited in its last call when the trial was cut; 0: it was in no call."""
     mine = history.of(Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, rank=rank)
     return waited_s(history, mine[-1]) if len(mine) and mine[-1]["kind"] == Kind.ASK else 0.0
 
 
 def _waits(history: History) -> Iterator[_Wait]:
-    """The calls of next() that came to an end, in order, on each rank."""
+    """The calls of next() that returned or raised, in order, on each rank."""
     for rank in range(history.spec.topology.ranks):
         mine = history.of(Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, Kind.DELAY, rank=rank)
         asked = None
@@ -252,7 +252,7 @@ def _has_workers(contract: Contract, spec: TrialSpec) -> str | None:
     implies=("no-lost-batches", "contract-kept", "exact-skip-count"),
 )
 def crash_surfaces(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Not in an end without an error, and not in an endless wait; a reported skip counts as well."""
+    """An end without an error and an endless wait both fail; a reported skip is enough."""
     promised = f"the death of a worker reaches the consumer as an error, within {SURFACES_WITHIN_S:g} s"
     died = history.of(Kind.FAULT)
     for rank in sorted({int(r) for r in died["rank"]}):
@@ -274,7 +274,7 @@ def crash_surfaces(history: History, ledger: Ledger, expected: Expectation) -> I
             if seconds > SURFACES_WITHIN_S + _starved(history, rank):
                 yield Violation(promised, f"no error came; the consumer still waited after {seconds:.0f} s")
         elif history.complete:
-            yield Violation(promised, "the epoch ended quietly: no error, no skip reported")
+            yield Violation(promised, "the epoch ended silently: no error, no skip reported")
 
 
 def _starved(history: History, rank: int) -> float:

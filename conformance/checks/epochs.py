@@ -17,10 +17,10 @@ from .base import Violation, check, count
 @check(
     "fresh-epoch",
     title="Every later epoch is whole",
-    why="An iterator that is exhausted, or goes on where the last epoch was left, trains later epochs on a part of the data.",
-    source="the iterable protocol: each iter() begins anew",
+    why="An iterator that is exhausted, or continues where the last epoch stopped, trains later epochs on a part of the data.",
+    source="the iterable protocol: each iter() starts from the beginning",
     exercised=lambda spec: spec.epochs > 1,
-    # A later epoch that is not whole brings fewer batches than len() says.
+    # A later epoch that is not whole delivers fewer batches than len() says.
     implies=("honest-length",),
 )
 def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
@@ -35,7 +35,7 @@ def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iter
         ]
         unfinished = [stop for stop in epoch.stops if stop is not Stop.END]
         if gone and (epoch.whole or Stop.NEVER_BEGAN in epoch.stops):
-            what = "never began" if unfinished else f"brought {int(np.count_nonzero(epoch.arrivals))} of {len(epoch.fate)}"
+            what = "never began" if unfinished else f"delivered {int(np.count_nonzero(epoch.arrivals))} of {len(epoch.fate)}"
             yield Violation(
                 f"epoch {epoch.number}, {after}, is whole",
                 f"it {what}: {count(len(gone), 'sample')} never arrived",
@@ -44,7 +44,7 @@ def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iter
         yield from drawn(history, epoch, expected)
         for violation in twice(epoch, expected):
             yield Violation(
-                f"epoch {epoch.number}, {after}, brings {violation.promised}",
+                f"epoch {epoch.number}, {after}, delivers {violation.promised}",
                 violation.happened,
                 duplicated=violation.duplicated,
             )

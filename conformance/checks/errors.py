@@ -24,7 +24,7 @@ _NOT_A_SAMPLE = re.compile(
     r"( process| number| id)?[\W_]*\d+",
     re.IGNORECASE,
 )
-"""Numbers in a message that are no sample's: a worker, a process, or a line of source code in a traceback."""
+"""Numbers in a message that are not a sample's: a worker, a process, or a line of source code in a traceback."""
 _NAMES_WORKER = re.compile(r"(worker|pid|process)\W+(process |pid\(s\) )?\W*\d+", re.IGNORECASE)
 
 
@@ -33,7 +33,7 @@ def _raises(contract: Contract, spec: TrialSpec) -> str | None:
 
 
 def _surfaced(history: History) -> Events:
-    """The first error that reached each rank's consumer after a fault took hold there."""
+    """The first error that reached each rank's consumer after a fault took effect there."""
     first = []
     for rank in range(history.spec.topology.ranks):
         struck = history.of(Kind.FAULT, rank=rank)
@@ -43,7 +43,7 @@ def _surfaced(history: History) -> Events:
             after = raised[raised["time"] >= struck[0]["time"]]
             first.append(after[:1])
         elif not truth(history.spec).reads_recorded and not len(history.struck):
-            first.append(raised[:1])  # nobody was seen to open the file: opens by C libraries are not
+            first.append(raised[:1])  # no record of a process that opened the file: opens by C libraries are not recorded
     found: Events = np.concatenate(first) if first else history.events[:0]
     return found
 
@@ -57,7 +57,7 @@ def _surfaced(history: History) -> Events:
     needs=_raises,
 )
 def error_names_sample(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """By id, by key or by the file that holds it, or with the source's own message; of a dead worker its number is enough."""
+    """By id, by key or by its file, or with the source's own message. For a dead worker its number is enough."""
     source_said = [str(text["message"]) for text in _source_errors(history).values() if text["message"]]
     for event in _surfaced(history):
         suspects = _suspects(history, expected, event)
@@ -73,9 +73,9 @@ def error_names_sample(history: History, ledger: Ledger, expected: Expectation) 
 
 
 def _suspects(history: History, expected: Expectation, event: np.void) -> npt.NDArray[np.int64]:
-    """The samples that an error may be about: those that had their fault on its rank before it.
+    """The samples that an error may be about: those whose fault took effect on its rank before it.
 
-    On disk all that are damaged besides: opens by C libraries are not seen.
+    On disk also all other damaged samples: opens by C libraries are not recorded.
     """
     struck = history.of(Kind.FAULT, rank=int(event["rank"]))
     found = struck["sample"][struck["time"] <= event["time"]]
@@ -86,7 +86,7 @@ def _suspects(history: History, expected: Expectation, event: np.void) -> npt.ND
 
 
 def _names(said: str, spec: TrialSpec, suspects: npt.NDArray[np.int64]) -> bool:
-    """Whether a message names one of these samples: its id or key, or the file that holds it."""
+    """Whether a message names one of these samples: its id or key, or its file."""
     numbers = {number.lstrip("0") or "0" for number in re.findall(r"\d+", _NOT_A_SAMPLE.sub(" ", said))}
     if any(str(int(sample)) in numbers for sample in suspects):
         return True
@@ -108,7 +108,7 @@ def _source_errors(history: History) -> dict[int, dict[str, object]]:
 
 def _raises_what_it_met(contract: Contract, spec: TrialSpec) -> str | None:
     if not truth(spec).raises:
-        return "on disk the error is the loader's own: nothing else was told what it was at first"
+        return "on disk the loader itself raises the error: there is no record of the original one"
     return _raises(contract, spec)
 
 
@@ -121,7 +121,7 @@ def _raises_what_it_met(contract: Contract, spec: TrialSpec) -> str | None:
     needs=_raises_what_it_met,
 )
 def error_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """From a worker as without workers; a StopIteration cannot leave ``next()`` as an error (PEP 479)."""
+    """With workers as without. A StopIteration cannot leave ``next()`` as an error (PEP 479)."""
     sources = {
         sample: text for sample, text in _source_errors(history).items() if text["type"] != "builtins.StopIteration"
     }
@@ -135,7 +135,7 @@ def error_kept(history: History, ledger: Ledger, expected: Expectation) -> Itera
         if not types & set(bases):
             yield Violation(
                 f"the error is still a {' or '.join(sorted(_short(t) for t in types))}",
-                f"it came out as {_short(history.text(event, 'type'))}",
+                f"it arrived as {_short(history.text(event, 'type'))}",
             )
         elif not any(message.strip("'\"") in said for message in messages):
             yield Violation(

@@ -23,16 +23,19 @@ _WORDS = {
 
 @check(
     "no-leftovers",
-    title="Nothing of the loader adds up, and nothing outlives it",
+    title="Nothing of the loader accumulates, and nothing outlives it",
     why="Workers, shared memory and file descriptors that outlive their loader fill the machine after many runs.",
     source="DESIGN of badbatch; torch.utils.data, shutdown of workers",
 )
 def no_leftovers(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Of processes, threads, shared memory, descriptors and temporary files; what a process keeps once is no leak; closing ends."""
+    """Processes, threads, shared memory, descriptors and temporary files.
+
+    What a process keeps once is not a leak. Closing must end.
+    """
     for rank in range(history.spec.topology.ranks):
         begun, ended = (history.of(kind, rank=rank) for kind in (Kind.CLOSING, Kind.CLOSED))
         if len(begun) > len(ended) and (seconds := waited_s(history, begun[-1])) > CLOSE_WITHIN_S:
-            yield Violation("closing the loader comes to an end", f"it had not ended after {seconds:.0f} s, when the trial was cut")
+            yield Violation("closing the loader ends", f"it had not ended after {seconds:.0f} s, when the trial was cut")
             return
     leaked = found = [(_WORDS[Remains(int(event["flags"]))], history.text(event)) for event in history.of(Kind.LEFTOVER)]
     if not found and history.complete:
@@ -44,7 +47,7 @@ def no_leftovers(history: History, ledger: Ledger, expected: Expectation) -> Ite
     names = ", ".join(sorted({name for _, name in found})[:3])
     if leaked:
         happened = f"with each loader that was built and dropped, {counted} more: {names}"
-        yield Violation("what a loader leaves behind does not add up", happened)
+        yield Violation("what a loader leaves behind does not accumulate", happened)
     else:
         yield Violation("nothing outlives the process that used the loader", f"{counted} remained: {names}")
 

@@ -22,7 +22,7 @@ from .base import Violation, check, count
     source="torch.utils.data.DataLoader documentation, drop_last",
 )
 def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Unless the contract says that skips shorten batches; then at most one batch is short for each skip."""
+    """If the contract says that skips shorten batches, at most one batch may be short for each skip."""
     size = history.spec.batch_size
     shortened = expected.contract.on_damage == "skip" and expected.contract.batches == "short"
     for epoch in ledger.epochs:
@@ -33,7 +33,7 @@ def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Ite
             if np.any(got == 0):
                 yield Violation("no batch is empty", f"{where}: {count(int(np.sum(got == 0)), 'empty batch')}")
             if np.any(got > size):
-                yield Violation(f"a batch holds at most {size} samples", f"{where}: one holds {int(got.max())}")
+                yield Violation(f"a batch has at most {size} samples", f"{where}: one has {int(got.max())}")
             ended = epoch.stops[rank] is Stop.END
             before_last = got[:-1] if ended else got
             short = int(np.sum((before_last < size) & (before_last > 0)))
@@ -44,11 +44,11 @@ def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Ite
                 were = "was" if short == 1 else "were"
                 yield Violation(promised, f"{where}: {count(short, 'batch')} before the last {were} short (sizes {sizes})")
             elif ended and len(got) and got[-1] < size and not allowed and (which := _no_short_last(history, expected)):
-                yield Violation(f"with {which} no batch is short", f"{where}: the last holds {int(got[-1])}")
+                yield Violation(f"with {which} no batch is short", f"{where}: the last has {int(got[-1])}")
 
 
 def _no_short_last(history: History, expected: Expectation) -> str:
-    """What forbids a short last batch; empty: nothing does."""
+    """What forbids a short last batch; empty: nothing."""
     if history.spec.drop_last:
         return "drop_last"
     return 'tail="pad-batch"' if expected.contract.tail == "pad-batch" else ""
@@ -62,7 +62,7 @@ def _no_short_last(history: History, expected: Expectation) -> str:
     exercised=lambda spec: not spec.plan and spec.break_after is None,
 )
 def honest_length(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """Where it exists; calling it has no side effect: after the epoch it returns the same value."""
+    """If it exists. Calling it has no side effect: after the epoch it returns the same value."""
     for rank in range(history.spec.topology.ranks):
         asked = history.of(Kind.LENGTH, rank=rank)
         if not len(asked):
@@ -94,12 +94,15 @@ def _several_ranks(contract: Contract, spec: TrialSpec) -> str | None:
     needs=_several_ranks,
 )
 def ranks_in_step(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """A step is a batch, or an error that the training loop can see; the report says what distributed training would do."""
+    """A step is a batch, or an error that the training loop can see.
+
+    The report says what distributed training would do.
+    """
     for epoch in ledger.epochs:
         if not epoch.whole:
             continue
         if any(epoch.errors) and (expected.unreachable or not expected.goes_on):
-            continue  # the rank whose epoch broke off has said so
+            continue  # the rank whose epoch ended with an error has reported it
         steps = [
             batches + int(np.sum(history.of(Kind.RAISED, epoch=epoch.number, rank=rank)["flags"] == Where.NEXT))
             for rank, batches in enumerate(epoch.batches)

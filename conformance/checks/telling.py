@@ -35,14 +35,14 @@ def _skips(contract: Contract, spec: TrialSpec) -> str | None:
     needs=_skips,
 )
 def exact_skip_count(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """The count, and the ids where the loader gives them, in every epoch."""
+    """The count, and the ids if the loader gives them, in every epoch."""
     for epoch in ledger.epochs:
         yield from _count_of(history, epoch, expected)
 
 
 def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:
     not_good = expected.owed != Owed.GOOD
-    unknown = (expected.absent | expected.optional) & (epoch.fate == Fate.LOST)  # nobody need have known of it
+    unknown = (expected.absent | expected.optional) & (epoch.fate == Fate.LOST)  # a loader may not have known of it
     gone = np.flatnonzero(not_good & ~unknown & np.isin(epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.SUBSTITUTED)))
     owed = len(np.unique(expected.unit[gone]))
     if not expected.goes_on or not epoch.whole:
@@ -59,7 +59,7 @@ def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator
     if expected.contract.replacement:  # one sample may be drawn, and skipped, several times
         optional += expected.spec.samples
     named = epoch.reported > 0
-    # Good samples that were skipped all the same are another check's finding; odd ones another's again.
+    # Good samples that were skipped are a violation of another check, odd ones of a third.
     strangers = np.flatnonzero(named & ~not_good & ~expected.odd & (epoch.arrivals > 0))
     silent = np.flatnonzero(not_good & ~unknown & (epoch.fate == Fate.LOST))
     wrongly = int(np.count_nonzero(named & ~not_good & (epoch.arrivals == 0))) + int(epoch.reported[expected.odd].sum())
@@ -86,7 +86,7 @@ def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator
     implies=("ranks-in-step", "exact-skip-count", "error-kept", "error-names-sample", "full-batches"),
 )
 def contract_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """The policy observed is the one declared, or inferred at zero workers and one rank."""
+    """The observed policy is the one declared, or inferred at zero workers and one rank."""
     yield from _cannot_be_built(history)
     for epoch in ledger.epochs:
         errors = sum(epoch.errors)
@@ -102,7 +102,7 @@ def _cannot_be_built(history: History) -> Iterator[Violation]:
     if len(failed):
         where = {Where.FACTORY: "building it", Where.LENGTH: "len()", Where.CLOSE: "closing it", Where.REPORT: "skipped"}
         yield Violation(
-            "the loader can be built, asked and closed in every topology",
+            "the loader can be built, iterated and closed in every topology",
             f"{where[Where(int(failed[0]['flags']))]} raised {_said(history, failed[0])}",
         )
 
@@ -142,7 +142,7 @@ def _raise(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Vi
         fates = sorted({Fate(int(epoch.fate[s])).name.lower() for s in swallowed})
         how = {"lost": "vanished without an error", "skipped": "skipped", "marked": "marked as missing"}
         yield Violation(
-            "an error tells of each damaged sample",
+            "each damaged sample is reported by an error",
             f"{count(len(swallowed), 'damaged sample')} {' or '.join(how[fate] for fate in fates)}"
             + ("" if errors else "; no error reached the consumer"),
             witnesses=tuple(swallowed),

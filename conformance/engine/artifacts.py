@@ -1,4 +1,4 @@
-"""Where the folders of trials are kept, under which names."""
+"""Where the folders of trials are kept, and under which names."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Artifacts:
     """Keeps the folders of failing trials, or of all.
 
     Args:
-        directory: the user's current one; names are relative to it.
+        directory: the user's current directory; names are relative to it.
         keep: where all are kept.
         failures: where failing ones are kept, unless ``keep`` keeps all.
-        prefix: begins the names of kept folders, where several loaders share one.
+        prefix: begins the names of kept folders, for several loaders that share one.
 
     Raises:
-        UserError: ``keep`` is no folder that can be written to.
+        UserError: ``keep`` is not a writable folder.
     """
 
     def __init__(self, directory: str, keep: Path | None, failures: Path | None, prefix: str) -> None:
@@ -41,17 +41,17 @@ class Artifacts:
             _make_writable(Path(directory) / keep)
 
     def name(self, spec: TrialSpec) -> str | None:
-        """The name of a trial's folder, if it comes to be kept; None: nothing is kept."""
+        """The name of a trial's folder, if it will be kept; None: nothing is kept."""
         if self._home is None:
             return None
         name = self._prefix + slug(spec.id.partition("#")[0])
         return os.path.relpath(os.path.join(self._directory, self._home, name), self._directory)
 
     def keep(self, folder: Path, name: str | None, failed: bool, here: bool) -> Path | None:
-        """Keep the folder of a trial (of its last failing run) where it is to be kept; remove it from where it was.
+        """Keep the folder of a trial (of its last failing run) if it should be kept; remove the original.
 
         Args:
-            here: by this process; otherwise another keeps its own record of the same trial in that place.
+            here: by this process; otherwise another process keeps its own record of the same trial in that place.
         """
         kept = None
         if name is not None and (failed or self._all):
@@ -71,7 +71,7 @@ class Artifacts:
 
 
 def keep_pictures(history: History, verdicts: Sequence[Verdict]) -> None:
-    """Put the stored pictures of the samples that are blamed beside those that arrived, in the folder of a failing trial."""
+    """Put the stored pictures of the samples that a violation names beside those that arrived, in the folder of a failing trial."""
     blamed = [s for v in verdicts if v.mark is Mark.FAIL for s in (*v.lost, *v.witnesses, *v.duplicated)]
     if history.folder is not None and history.spec.root is not None:
         add_stored(Path(history.folder), history.spec.root, blamed)
@@ -90,17 +90,17 @@ def _copy_trial(folder: Path, target: Path) -> None:
     """Copy a trial's folder, over an earlier one of the same name.
 
     Raises:
-        OSError: it cannot be written there, or what is there is no trial, and so is not ours to replace.
+        OSError: it cannot be written there, or what is there is not a trial and must not be replaced.
     """
     if os.path.lexists(target) and (target.is_symlink() or not (target / "trial.json").exists()):
         raise FileExistsError(
-            errno.EEXIST, "something that is no folder of a trial has this name: remove it, or rename it"
+            errno.EEXIST, "there is something else with this name: remove it, or rename it"
         )
     try:
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(folder, target, ignore=shutil.ignore_patterns("tmp", "rendezvous*", "attempts-*"))
     except OSError:
-        shutil.rmtree(target, ignore_errors=True)  # half a trial cannot be run again
+        shutil.rmtree(target, ignore_errors=True)  # an incomplete trial cannot be run again
         raise
 
 
@@ -111,7 +111,7 @@ def _why(error: OSError) -> str:
 
 
 def _keep_out_of_git(home: Path) -> None:
-    """A folder that badbatch made by itself is no part of the user's repository."""
+    """Keep a folder that badbatch made by itself out of the user's repository."""
     ignore = home / ".gitignore"
     if not ignore.exists():
         ignore.write_text("# Made by badbatch: the folders of failing trials.\n*\n", encoding="utf-8")

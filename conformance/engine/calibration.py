@@ -1,4 +1,4 @@
-"""How quickly a loader gives what is in order, measured in its clean trial: what a timeout has to allow it."""
+"""How fast a loader is when nothing is wrong, measured in its clean trial: a timeout must allow at least this."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 
 _ALLOWANCE = 2.0
-"""A timeout is this many times the longest wait of the clean trial: others may start beside, and a read may be slow."""
+"""A timeout is this many times the longest wait of the clean trial: other trials may start meanwhile, and a read may be
+slow."""
 _STEP_S = 0.5
 
 
@@ -25,7 +26,7 @@ class Calibration:
     """The longest call of ``next()``: usually the first, which starts the workers."""
 
     def timeout(self, wanted: float, most: float) -> float:
-        """The timeout to give the loader: ``wanted``, or as much longer as a start takes here; at most ``most``."""
+        """The timeout for the loader: ``wanted``, or longer if starting takes longer here; at most ``most``."""
         needed = math.ceil(_ALLOWANCE * self.wait / _STEP_S) * _STEP_S
         return wanted if needed <= wanted else max(wanted, min(needed, most))
 

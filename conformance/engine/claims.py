@@ -1,4 +1,4 @@
-"""One suite over several processes, as those of pytest-xdist: each trial is run by the first that claims it."""
+"""One suite over several processes, like those of pytest-xdist: each trial is run by the first process that claims it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..judging.verdict import Verdict
 from ..report.result import TrialResult
 from .artifacts import slug
 
-ELSEWHERE_S = 120.0  # how long another process may take over a claimed trial, beyond the deadlines of its runs
+ELSEWHERE_S = 120.0  # how long another process may need for a claimed trial, beyond the deadlines of its runs
 
 
 class Claims:
-    """The folder through which the processes tell each other what they run, and what came of it."""
+    """The folder through which the processes exchange what they run, and the results."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,7 +31,7 @@ class Claims:
         return True
 
     def tell(self, result: TrialResult) -> None:
-        """Leave the result of a trial to the others, unless one of them has already left one: then that one counts for all."""
+        """Store the result of a trial for the others, unless one of them has already stored one: then that one counts for all."""
         home = self._home(result.spec)
         data = {"trial": result.to_json(), "verdicts": [verdict.to_json() for verdict in result.verdicts]}
         home.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ class Claims:
         partial.unlink()
 
     def result(self, loader: str, spec: TrialSpec) -> TrialResult | None:
-        """What the process that claimed the trial has told, if it has."""
+        """The result that the process that claimed the trial has stored, if it has."""
         try:
             data = json.loads((self._home(spec) / "result.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -50,7 +50,7 @@ class Claims:
         return TrialResult.from_json(loader, data["trial"], [Verdict.from_json(loader, entry) for entry in data["verdicts"]])
 
     def overdue(self, spec: TrialSpec, runs: int) -> bool:
-        """Whether the process that claimed the trial must be gone: so many runs would long have ended."""
+        """Whether the process that claimed the trial must have died: this many runs would long have ended."""
         since = time.time() - self._home(spec).stat().st_mtime
         return since > runs * spec.deadline_s + ELSEWHERE_S
 

@@ -1,4 +1,4 @@
-"""In which order trials run, which are run again, and what a trial is worth: the clean gate and the confirmation."""
+"""The order of trials, which are run again, and what a trial is worth: the clean gate and the confirmation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .calibration import Calibration, calibrate
 from .questions import CLEAN
 from .trial_state import TrialState, not_clean
 
-CONFIRM = 2  # what is believed is confirmed: a failing trial is run this often
+CONFIRM = 2  # a failing trial is run this often, to confirm it
 
 Cell = tuple[str, Topology]
 
@@ -28,10 +28,10 @@ class Next(enum.Enum):
 
 
 class Policy:
-    """Decides by what was seen of each cell (a source in a topology) so far.
+    """Decides from what was seen of each cell (a source in a topology) so far.
 
     Args:
-        confirm: how often a failing trial is run at least.
+        confirm: the minimum number of runs of a failing trial.
     """
 
     def __init__(self, confirm: int = CONFIRM) -> None:
@@ -41,7 +41,7 @@ class Policy:
         self._blocked: dict[Cell, list[TrialState]] = collections.defaultdict(list)
 
     def blocked(self, state: TrialState) -> bool:
-        """Whether a trial has to wait for the clean trial of its cell; if so, :meth:`seen` gives it back."""
+        """Whether a trial must wait for the clean trial of its cell; if so, :meth:`seen` returns it later."""
         spec = state.spec
         at_stake = bool(spec.plan) or spec.timeout_s > 0
         if spec.scenario == CLEAN or not at_stake or _cell(spec) in self._clean:
@@ -60,7 +60,7 @@ class Policy:
         return self._blocked.pop(cell, [])
 
     def unseen(self, spec: TrialSpec, why: str) -> list[TrialState]:
-        """A trial will have no history; where it is the clean one, returns the trials that waited for it."""
+        """A trial will have no history. If it is the clean one, returns the trials that waited for it."""
         cell = _cell(spec)
         if spec.scenario != CLEAN or cell in self._clean:
             return []
@@ -68,15 +68,15 @@ class Policy:
         return self._blocked.pop(cell, [])
 
     def spoiled(self, spec: TrialSpec) -> str:
-        """Why the loader can be held to nothing in this cell, from its clean trial; empty: it can."""
+        """Why the loader cannot be judged in this cell, from its clean trial; empty: it can."""
         return self._clean.get(_cell(spec), "")
 
     def begins_s(self, spec: TrialSpec) -> float:
-        """How long the loader takes to its first batch in this cell, in seconds; 0 where that is not known yet."""
+        """How long the loader takes to its first batch in this cell, in seconds; 0 if that is not known yet."""
         return self._calibrated.get(_cell(spec), Calibration()).begin
 
     def with_timeout(self, spec: TrialSpec) -> TrialSpec:
-        """The trial with a timeout that the loader's start does not use up, on this machine and as busy as it is."""
+        """The trial with a timeout that is longer than the loader's start, on this machine and under its present load."""
         calibration = self._calibrated.get(_cell(spec), Calibration())
         timeout = calibration.timeout(spec.timeout_s, most=(spec.deadline_s - 1) / 2)
         if spec.timeout_s <= 0 or timeout == spec.timeout_s:
@@ -84,13 +84,13 @@ class Policy:
         return dataclasses.replace(spec, timeout_s=timeout, step_s=spec.step_s * timeout / spec.timeout_s)
 
     def after(self, state: TrialState, history: History, verdicts: list[Verdict], *, failed: bool, alone: bool) -> Next:
-        """Note one run of a trial, and say what follows.
+        """Record one run of a trial, and decide what follows.
 
         Args:
             failed: whether a selected check failed.
-            alone: whether nothing else was begun while it ran.
+            alone: whether no other trial was started while it ran.
         """
-        if failed and not alone and state.hurries:  # others beside it may have taken the time
+        if failed and not alone and state.hurries:  # other trials may have used the time
             return Next.ALONE
         state.runs.append((history, verdicts))
         if failed and state.wanted < self._confirm:

@@ -1,4 +1,7 @@
-"""Runs trials, many at once and in any order. Knows nothing of checks: suite, comparison, search and audit build on it."""
+"""Runs trials, many at once and in any order.
+
+Knows nothing about checks: suite, comparison, search and audit build on it.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,12 @@ from ...harness.trial.spec import TrialSpec
 from ..judging.doubts import disturbance
 from .artifacts import slug
 
-_WAITING_PER_BUSY = 16  # trials that mostly wait cost a processor little: run this many for each that computes
-_BEGINNING_S = 1.0  # but to begin one costs as much as any other, for at least so long
-_READABLE = 24  # letters of a trial's name in that of its folder: sockets in it may have paths of 107 bytes at most
+_WAITING_PER_BUSY = 16  # trials that mostly wait need little processor time: run this many for each that computes
+_BEGINNING_S = 1.0  # but starting one costs as much as any other, for at least this long
+_READABLE = 24  # letters of a trial's name in that of its folder: sockets in it have paths of at most 107 bytes
 _POLL_S = 0.2
-_RESTARTS = 5  # of the zygote, without a trial that ended between them
-_TRIES = 3  # so often a trial may be lost, or killed by the machine, until it is reported as that
+_RESTARTS = 5  # of the zygote, if no trial ended between them
+_TRIES = 3  # how often a trial may be lost, or killed by the machine, before it is reported as such
 
 
 @dataclasses.dataclass(eq=False)
@@ -39,21 +42,21 @@ class Task:
     """One trial to run."""
 
     begin: Callable[[], TrialSpec | None]
-    """Called when there is a place for it: the trial to run, or None where it is no longer wanted."""
+    """Called when there is a place for it. Returns the trial to run, or None if it is no longer needed."""
     waits: bool = False
-    """It mostly waits, so that many of them may run side by side."""
+    """It mostly waits, so that many of them may run at the same time."""
     alone: bool = False
-    """Nothing else is begun while it runs, and it is begun when nothing else computes."""
+    """Nothing else is started while it runs, and it is started when nothing else computes."""
     order: float = 0.0
-    """Tasks of a lower order are begun first; equal ones in the order in which they were submitted."""
+    """Tasks of a lower order are started first; equal ones in the order in which they were submitted."""
     begins_s: float = 0.0
     """How long it computes at its start, in seconds."""
     spec: TrialSpec | None = None
-    """The trial, once it was begun."""
+    """The trial, after it was started."""
     gate: bool = False
-    """Others wait for it: when it was disturbed, it is run again at once, and not alone."""
+    """Others wait for it: after a disturbance it is run again at once, and not alone."""
     disturbed: int = 0
-    """How often it was run in vain: the trial was lost, or the machine killed it."""
+    """How many runs were useless: the trial was lost, or the machine killed it."""
 
 
 class Done(NamedTuple):
@@ -77,11 +80,11 @@ class Pool:
     ...     for spec, history in pool.run(specs):
     ...         print(spec.id, history.ended)
 
-    A trial whose processes die under the engine is run again, and so is one that had not been begun.
+    A trial whose processes are killed together with the engine's is run again, and so is one that was not started yet.
 
     Args:
         loader: ``pkg.module:attr``.
-        directory: the folder that is importable, besides what is installed.
+        directory: the folder that is importable, in addition to what is installed.
         jobs: how many trials may compute at once; None: one more than there are processors.
     """
 
@@ -107,7 +110,7 @@ class Pool:
         self._restarts = 0
         try:
             self.scratch = Path(tempfile.mkdtemp(prefix="badbatch-"))
-        except OSError as error:  # tempfile itself looks through several folders, and says so
+        except OSError as error:  # tempfile itself tries several folders, and its message lists them
             raise UserError(f"cannot make a temporary folder: {error.strerror or error}; TMPDIR names another place") from error
 
     def __enter__(self) -> Pool:
@@ -119,17 +122,17 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """End what is under way and remove what it wrote."""
+        """End the running trials and remove what they wrote."""
         if self._supervisor is not None:
             self._supervisor.close()
             self._supervisor = None
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def start(self) -> Supervisor:
-        """Import the loader, if it is not yet imported; returns the boundary to the processes.
+        """Import the loader, unless it is imported; returns the supervisor.
 
         Raises:
-            LoaderError: the loader cannot be imported, or is none.
+            LoaderError: the loader cannot be imported, or is not a loader.
         """
         if self._supervisor is None:
             self._supervisor = Supervisor(self.loader, self.directory, self._isolation, scratch=self.scratch)
@@ -137,7 +140,7 @@ class Pool:
 
     @property
     def supervisor(self) -> Supervisor:
-        """The boundary to the processes; it exists once :meth:`start` was called."""
+        """The supervisor; it exists after :meth:`start` was called."""
         if self._supervisor is None:
             raise RuntimeError("start() has not been called")
         return self._supervisor
@@ -147,7 +150,7 @@ class Pool:
         heapq.heappush(self._alone if task.alone else self._queue, (task.order, next(self._numbers), task))
 
     def drop(self, task: Task) -> None:
-        """End a trial, or do not begin it; nothing more is heard of it."""
+        """End a trial, or do not start it; it is never reported."""
         for queue in (self._queue, self._alone):
             queue[:] = [entry for entry in queue if entry[-1] is not task]
             heapq.heapify(queue)
@@ -158,7 +161,7 @@ class Pool:
                     self.supervisor.stop(number)
 
     def cancel(self) -> None:
-        """Begin none of the trials that are queued, and end those under way."""
+        """Start none of the queued trials, and end the running ones."""
         self._queue.clear()
         self._alone.clear()
         self._under_way.clear()
@@ -186,11 +189,11 @@ class Pool:
 
     @property
     def busy(self) -> bool:
-        """Whether a trial is queued or under way."""
+        """Whether a trial is queued or running."""
         return bool(self._queue or self._alone or self._under_way or self._over)
 
     def advance(self, timeout_s: float = _POLL_S) -> Iterator[Done]:
-        """Begin what may be begun, and yield what has ended; waits up to ``timeout_s`` for it.
+        """Start the trials that can start, and yield those that have ended; waits up to ``timeout_s`` for them.
 
         Raises:
             HarnessError: the zygote was killed too often.
@@ -202,7 +205,7 @@ class Pool:
                 self._restarts = 0
         except HarnessError:
             self._over += self._start_again()
-        while self._over:  # kept here, so that an error of the caller's over one of them does not lose the others
+        while self._over:  # stored on the object, so that an error of the caller over one of them does not lose the others
             number, folder = self._over.popleft()
             if number in self._under_way:
                 yield from self._ended(self._under_way.pop(number).task, folder)
@@ -211,7 +214,7 @@ class Pool:
         history = _record(task, folder)
         if disturbance(history) and task.disturbed + 1 < _TRIES:
             task.disturbed += 1
-            task.alone = not task.gate  # so that what disturbs it does not take others along
+            task.alone = not task.gate  # so that what disturbs it does not disturb other trials
             shutil.rmtree(folder, ignore_errors=True)
             self.submit(task)
         else:
@@ -233,7 +236,10 @@ class Pool:
         return lost
 
     def _begin_more(self) -> None:
-        """Fill the places: few for trials that compute, many for those that wait; all compute while they begin."""
+        """Fill the places: few for trials that compute, many for those that wait.
+
+        Each trial computes while it starts.
+        """
         if any(run.task.alone for run in self._under_way.values()):
             return
         now = time.monotonic()
@@ -266,7 +272,7 @@ class Pool:
 
 
 def _record(task: Task, folder: Path) -> History:
-    """The record of a trial; one that cannot be read, since something removed the folder, is that of a lost trial."""
+    """The record of a trial. If the folder was removed and cannot be read, the record of a lost trial."""
     assert task.spec is not None
     try:
         return History.load(folder)

@@ -1,4 +1,4 @@
-"""Which trials a loader is put through: options, sources and contracts in, trials out. Starts no process."""
+"""Which trials a loader must run: options, sources and contracts in, trials out. Starts no process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Questions:
     """The trials of one loader that the options select.
 
     Args:
-        directory: the folder that is importable, besides what is installed.
+        directory: the folder that is importable, in addition to what is installed.
         preparations: makes what the trials read.
     """
 
@@ -90,7 +90,7 @@ class Questions:
         """All trials, source by source, in the order of the report.
 
         Args:
-            contracts: of each source that is asked.
+            contracts: of each source in use.
         """
         for source, contract in contracts.items():
             for topology in self.topologies:

@@ -1,4 +1,4 @@
-"""One recorded trial, judged by itself: what ``badbatch judge`` and ``badbatch replay`` do."""
+"""One recorded trial, judged by itself, for ``badbatch judge`` and ``badbatch replay``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def again(folder: str | Path) -> str:
 
 
 def trial_file(path: Path) -> Path:
-    """The trial's file for a path that names it or the folder that holds it.
+    """The trial's file, for a path to the file or to its folder.
 
     Raises:
         UserError: neither.
@@ -49,12 +49,12 @@ def judge_folder(folder: Path) -> tuple[Report, History]:
     """Judge a recorded trial again, without starting a process.
 
     Raises:
-        UserError: the folder holds no trial, or none that has been run.
+        UserError: the folder contains no trial, or one that has not been run.
     """
     home = trial_file(folder).parent
     history = History.load(home)
     if not len(history.events) and not (home / "ended.json").exists():
-        raise UserError(f"{folder} holds a trial that has not been run: {again(folder)} runs it")
+        raise UserError(f"{folder} contains a trial that has not been run: {again(folder)} runs it")
     return report_on(history, {}, "recorded"), history
 
 
@@ -68,13 +68,13 @@ def replay(
 
     Args:
         keep: the folder for the new record; None: it is removed.
-        keep_corpus: the folder in which the corpus of the trial is made, and stays; None: it is removed.
+        keep_corpus: the folder in which the corpus of the trial is made and kept; None: it is removed.
 
     Raises:
         UserError: no trial, a folder that is not empty, a trial without a corpus, or a loader that cannot be imported.
     """
     spec = TrialSpec.read(trial_file(path))
-    if not Path(spec.directory).is_dir():  # recorded on another machine, or in a folder that has moved
+    if not Path(spec.directory).is_dir():  # recorded on another machine, or in a folder that was moved
         spec = dataclasses.replace(spec, directory=str(Path.cwd()))
     for target, what in ((keep, "record"), (keep_corpus, "corpus")):
         if target is not None and target.exists() and any(target.iterdir() if target.is_dir() else [target]):
@@ -111,7 +111,7 @@ def report_on(history: History, versions: dict[str, str], isolation: str, *, kep
 
 
 def trial_result(history: History, verdicts: Sequence[Verdict], folder: Path | None) -> TrialResult:
-    """What arrived of what should in the first epoch, and how the trial ended."""
+    """How many of the expected samples arrived in the first epoch, and how the trial ended."""
     expected = expect(history.spec)
     ledger = account(history, expected)
     epoch = ledger.first

@@ -1,4 +1,4 @@
-"""The suite: puts a loader through the trials that the options select, and judges what comes of each."""
+"""The suite: runs a loader in the trials that the options select, and judges each result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Suite:
-    """Runs the conformance suite over one loader: :class:`Questions` say which trials, a :class:`Pool` runs them.
+    """Runs the conformance suite over one loader: :class:`Questions` select the trials, a :class:`Pool` runs them.
 
     >>> with Suite("torch.utils.data:DataLoader", Options()) as suite:   # doctest: +SKIP
     ...     suite.start()
@@ -48,11 +48,11 @@ class Suite:
     ...     report = suite.run()
 
     Args:
-        directory: the folder that is importable, besides what is installed.
+        directory: the folder that is importable, in addition to what is installed.
         failures: where the folders of failing trials are kept, unless ``options.keep`` keeps all.
         shared: a folder through which several processes share one suite: each trial is run by the first that claims it.
-        prefix: begins the names of kept folders, where several loaders share one.
-        command: what was typed to start the run, for the report.
+        prefix: begins the names of kept folders, for several loaders that share one.
+        command: the command that started the run, for the report.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Suite:
         self._enqueued = False
         self._boundary: Supervisor | None = None
         self._known = [entry for name in options.known for entry in known.load(known.find(str(name)))]
-        # Last: where something above is refused, no folder is left behind.
+        # Last: if something above is refused, no folder is left behind.
         self._pool = Pool(loader, self.directory, options.isolation, jobs=options.jobs)
         self._questions = Questions(loader, options, self.directory, Preparations(self._pool.scratch / "corpora"))
 
@@ -93,19 +93,19 @@ class Suite:
         self.close()
 
     def close(self) -> None:
-        """End what is under way and remove what it wrote; failing trials that were kept stay."""
+        """End the running trials and remove what they wrote; kept folders of failing trials stay."""
         self._pool.close()
 
     @property
     def supervisor(self) -> Supervisor:
-        """The boundary to the processes, as it was when :meth:`start` was called; what it knows of the loader stays true."""
+        """The supervisor, as it was when :meth:`start` was called; what it knows about the loader stays true."""
         if self._boundary is None:
             raise RuntimeError("Suite.start() has not been called")
         return self._boundary
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources that the loader is offered; known once the trials are laid out."""
+        """The sources that the loader is offered; known after the trials were laid out."""
         return tuple(self.contracts)
 
     @property
@@ -137,7 +137,7 @@ class Suite:
         """Lay out the trials for a loader with these sources and declared contracts, without importing it.
 
         Raises:
-            UserError: an option is wrong, or no source is one that the suite offers.
+            UserError: an option is wrong, or the suite offers none of the sources.
         """
         self._questions.must_be_valid()
         self.contracts = {source: contract(source) for source in self._questions.sources(sources)}
@@ -146,7 +146,7 @@ class Suite:
             if reason := stays_away(spec.contract, spec.topology, scenario) or not_struck(spec):
                 state.result = self._without(spec, Mark.NA, reason, "not run")
         if not self._states:
-            raise UserError(f"no selected scenario is put to {', '.join(self.sources)}: badbatch list scenarios shows them all")
+            raise UserError(f"no selected scenario applies to {', '.join(self.sources)}: badbatch list scenarios shows them all")
 
     def _without(self, spec: TrialSpec, mark: Mark, reason: str, ended: str) -> TrialResult:
         """The result of a trial that has no history."""
@@ -160,7 +160,7 @@ class Suite:
         """Run the probes and complete the contracts.
 
         Raises:
-            LoaderError: the loader cannot be held to anything: it cannot be built, iterated or read.
+            LoaderError: the loader cannot be judged: it cannot be built, iterated or read.
         """
         for source, contract in self.contracts.items():
             workers = 0 if contract.workers is None or 0 in contract.workers else min(contract.workers)
@@ -189,7 +189,7 @@ class Suite:
         return history
 
     def only(self, ids: Collection[str]) -> None:
-        """Run no other trials than these, by id; to be called before the first is run."""
+        """Run only the trials with these ids; call this before the first is run."""
         self._wanted = frozenset(ids)
 
     def _enqueue(self) -> None:
@@ -210,7 +210,7 @@ class Suite:
                 self._submit(state, state.wanted)
 
     def _submit(self, state: TrialState, times: int = 1, *, alone: bool = False, first: bool = False) -> None:
-        """Queue runs of a trial: clean ones first, since they decide what the others are worth, then those that wait longest."""
+        """Queue runs of a trial: clean ones first, since the others depend on them, then those that wait longest."""
         order = -2 if first else -1 if state.spec.scenario == CLEAN else 0 if state.waits else 1
         for _ in range(times):
             task = Task(lambda: None, waits=state.waits, alone=alone, order=order, gate=state.spec.scenario == CLEAN)
@@ -219,7 +219,7 @@ class Suite:
             self._pool.submit(task)
 
     def _begin(self, state: TrialState, task: Task) -> TrialSpec | None:
-        """The next run of a trial; None where another process runs it, or it was cut."""
+        """The next run of a trial; None if another process runs it, or it was cut."""
         if state.result is not None or not self._claim(state):
             del self._tasks[task]
             return None
@@ -243,7 +243,8 @@ class Suite:
         """The result of one trial; runs others meanwhile.
 
         Args:
-            within_s: seconds after which the trial is cut, so that its result is inconclusive; None: it has its own deadline.
+            within_s: seconds after which the trial is cut and its result is inconclusive; None: only its own deadline
+                counts.
             on_progress: called whenever a trial has ended.
         """
         state = self._states[spec.id]
@@ -261,7 +262,7 @@ class Suite:
         return state.result
 
     def cut(self, spec: TrialSpec, why: str) -> None:
-        """End a trial that has no result yet, or do not begin it: its result is inconclusive."""
+        """End a trial that has no result yet, or do not start it: its result is inconclusive."""
         self._cut(self._states[spec.id], why)
 
     def _cut(self, state: TrialState, why: str) -> None:
@@ -277,13 +278,13 @@ class Suite:
             self._submit(waiting, waiting.wanted)
 
     def _must_be_under_way(self, state: TrialState) -> None:
-        """A trial without a result is waited for only while something can bring it.
+        """A trial without a result is waited for only while something can produce the result.
 
         Raises:
             HarnessError: nothing can.
         """
         if state.result is None and not state.elsewhere and not self._pool.busy:
-            raise HarnessError(f"{state.spec.id} has no result, and no trial is under way that could bring it")
+            raise HarnessError(f"{state.spec.id} has no result, and no running trial can produce it")
 
     def give_up(self, why: str) -> None:
         """End all trials; those without a result are inconclusive."""
@@ -360,7 +361,7 @@ class Suite:
         return f"the job's timeout is longer than {self.options.timeout:g} s where the first batch takes long: {listed}"
 
     def _advance(self) -> bool:
-        """Start what may be started, wait a moment, judge what has ended; whether anything has."""
+        """Start the trials that can start, wait a moment, judge those that have ended; return whether any has."""
         if not self._enqueued:
             self._enqueue()
         ended = False
@@ -369,20 +370,20 @@ class Suite:
                 state = self._tasks.pop(done.task)
                 try:
                     self._judge(state, done)
-                except BaseException as error:  # an interrupt, or a fault of ours: nothing else will bring its result
+                except BaseException as error:  # an interrupt, or an error in badbatch: nothing else will produce its result
                     self._cut(state, f"judging it was ended by {one_line(error)}")
                     raise
                 ended = True
         except OSError as error:
             if error.errno not in _NO_SPACE:
                 raise
-            self._claims = None  # there is no room for what others would read either
+            self._claims = None  # there is no space for what others would read either
             self.give_up(f"the temporary folder {self._pool.scratch.parent} cannot be written to: {error.strerror}")
         return ended
 
     def _tell(self, state: TrialState) -> None:
-        """Leave a result to the other processes; where one of them was first, take theirs."""
-        if self._claims is None or state.result is None or state.spec.scenario == CLEAN:  # that one each runs for itself
+        """Give a result to the other processes; if one of them was first, use its result."""
+        if self._claims is None or state.result is None or state.spec.scenario == CLEAN:  # each process runs the clean trial itself
             return
         self._claims.tell(state.result)
         found = self._claims.result(self.loader, state.spec)
@@ -390,10 +391,10 @@ class Suite:
             state.result = dataclasses.replace(found, spec=state.spec)
 
     def _claim(self, state: TrialState) -> bool:
-        """Whether this process is the one to run a trial.
+        """Whether this process should run a trial.
 
-        A clean trial is never left to another: it is cheap, and this process's faulted trials wait for its own. Its
-        record is kept by one of them all the same.
+        A clean trial is never left to another process: it is cheap, and this process's other trials wait for its own.
+        Its record is still kept by only one of them.
         """
         if self._claims is not None and not state.claimed:
             state.claimed = self._claims.claim(state.spec)
@@ -402,7 +403,7 @@ class Suite:
         return not state.elsewhere
 
     def _fetch(self, state: TrialState) -> None:
-        """The result of a trial that another process runs, if it is there; after too long a wait, run it here."""
+        """The result of a trial that another process runs, if it has arrived; after too long a wait, run it here."""
         assert self._claims is not None
         found = self._claims.result(self.loader, state.spec)
         if found is not None:
@@ -448,7 +449,7 @@ class Suite:
 
 
 def check_loader(loader: str, **options: Any) -> Report:
-    """Hold a loader to its promises, as a library call.
+    """Check a loader's promises, as a library call.
 
     Args:
         loader: ``pkg.module:attr``, or a factory that can be imported by its module and name.

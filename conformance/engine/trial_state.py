@@ -1,4 +1,4 @@
-"""What is known of one trial while the suite runs: whether it is run at all, its repetitions, and what they come to."""
+"""What is known about one trial while the suite runs: whether it is run, its repetitions, and the merged result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..scenarios.base import Scenario
 
 @dataclasses.dataclass
 class TrialState:
-    """What is known of one trial so far: its repetitions, and whether it is waited for."""
+    """What is known about one trial so far: its repetitions, and whether another trial is waited for."""
 
     spec: TrialSpec
     waits: bool
@@ -35,48 +35,48 @@ class TrialState:
     folder: Path | None = None
     result: TrialResult | None = None
     claimed: bool = False
-    """This process has claimed it, where several share a suite."""
+    """This process has claimed it, if several share a suite."""
     elsewhere: bool = False
-    """Another process has claimed it, and will tell the result."""
+    """Another process has claimed it, and will provide the result."""
     keeps: bool = True
-    """Whether this process is the one to keep its record."""
+    """Whether this process should keep its record."""
 
     @property
     def hurries(self) -> bool:
-        """Whether it has a timeout and nothing that hangs: on a busy machine it may fail by no fault of the loader's."""
+        """Whether it has a timeout and nothing that hangs: on a busy machine it may fail although the loader is correct."""
         return self.spec.timeout_s > 0 and not expect(self.spec).lethal.any()
 
 
 def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> str:
-    """Why a trial is not run at all, so that its cells are n/a; empty: it is run."""
+    """Why a trial is not run, so that its cells are n/a; empty: it is run."""
     if contract.workers is not None and topology.workers not in contract.workers:
         return f"the loader declares workers={contract.workers}"
     if contract.ranks is not None and topology.ranks not in contract.ranks:
         return f"the loader declares ranks={contract.ranks}"
     if topology.ranks > 1 and not ranks_can_meet():
-        return "several ranks meet in a group of torch's, which is not installed"
+        return "several ranks need a process group of torch, which is not installed"
     if topology.persistent and not contract.persistent_workers:
-        return "the loader does not honour persistent_workers"
+        return "the loader does not support persistent_workers"
     if scenario.timed and not contract.timeout:
         return "the loader declares timeout=False"
     return _strikes_itself(contract, topology, scenario)
 
 
 def _strikes_itself(contract: Contract, topology: Topology, scenario: Scenario) -> str:
-    """Why the fault would strike the consumer's own process, or nothing could end its wait; empty: another process reads."""
+    """Why the fault would hit the consumer's own process, or nothing could end its wait; empty: another process reads."""
     if topology.workers == 0 and scenario.needs_workers:
-        return "without workers the fault strikes the consumer's own process, which no loader survives"
+        return "without workers the fault hits the consumer's own process, which no loader survives"
     if topology.workers == 0 and scenario.timed:
         return "without workers nothing could time a read out"
     if scenario.needs_workers and contract.readers == "consumer":
-        return "the consumer reads the samples: the fault strikes its own process, which no loader survives"
+        return "the consumer reads the samples: the fault hits its own process, which no loader survives"
     if scenario.strikes_process and contract.readers == "threads":
-        return "the loader's readers are threads: the fault strikes the consumer's own process, which no loader survives"
+        return "the loader's readers are threads: the fault hits the consumer's own process, which no loader survives"
     return ""
 
 
 def not_clean(history: History) -> str:
-    """Why a loader that did so in the clean scenario can be held to nothing else; empty: it can."""
+    """Why a loader that did this in the clean scenario cannot be judged in any other; empty: it can."""
     if why := disturbance(history):
         return f"the clean scenario has no result in this topology: {why}"
     epoch = account(history, expect(history.spec)).first
@@ -98,7 +98,7 @@ def not_clean(history: History) -> str:
 
 
 def merge(runs: list[list[Verdict]]) -> list[Verdict]:
-    """One verdict a check over several runs of the same trial: the worst, and its rate where they differ."""
+    """One verdict for each check over several runs of the same trial: the worst, and its rate if they differ."""
     merged: list[Verdict] = []
     order = list(Mark)
     by_check: dict[str, list[Verdict]] = collections.defaultdict(list)

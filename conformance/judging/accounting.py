@@ -1,4 +1,4 @@
-"""Draws up the account of each epoch: gives every sample its fate."""
+"""Makes the account of each epoch: gives every sample its fate."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _READING = (Kind.READ, Kind.READ_DONE, Kind.FAULT, Kind.SKIPPED)
 
 
 def account(history: History, expected: Expectation) -> Ledger:
-    """Draw up the ledger of a trial."""
+    """Make the ledger of a trial."""
     return Ledger(tuple(_Accountant(history, expected, number).epoch() for number in range(history.spec.epochs)))
 
 
 def readings(history: History, epoch: int, *kinds: Kind) -> Events:
     """The readers' events of an epoch: between its beginning and that of the next one, on each rank.
 
-    Of these kinds only, where any are given.
+    Only of these kinds, if any are given.
 
-    Readers do not know the epoch, so what a worker reads ahead for the next one, or still reads for the last, may be
-    counted wrongly; where there is one epoch all of them are its own.
+    Readers do not know the epoch, so reads ahead for the next epoch, or late reads for the last, may be counted
+    wrongly. If there is one epoch, all reads belong to it.
     """
     if history.spec.epochs == 1:
         return history.of(*(kinds or _READING))
@@ -46,7 +46,7 @@ def readings(history: History, epoch: int, *kinds: Kind) -> Events:
 
 
 def unlisted_pipes(history: History, expected: Expectation) -> Mask:
-    """The named pipes of which nothing was recorded, where opens are seen: the loader lists regular files alone, as libraries do."""
+    """The named pipes without any record, if opens are recorded: the loader lists only regular files, as libraries do."""
     pipes = expected.truth.pipes
     if not pipes.any() or not len(history.of(Kind.READ)):
         return np.zeros_like(pipes)
@@ -55,7 +55,7 @@ def unlisted_pipes(history: History, expected: Expectation) -> Mask:
 
 
 class _Accountant:
-    """Draws up one epoch."""
+    """Makes the account of one epoch."""
 
     def __init__(self, history: History, expected: Expectation, number: int) -> None:
         self._history = history
@@ -82,7 +82,8 @@ class _Accountant:
         known = (ids >= 0) & (ids < self._samples)
         is_marked = (flags & Content.MARKED) != 0
         arrivals = self._count(ids[known])
-        # Only as many as there are oddities on disk that bear no id, and did not arrive by name; any other is made up.
+        # Only as many as there are oddities on disk that have no id and did not arrive by name; any other is
+        # fabricated.
         candidates = self._expected.truth.anonymous & (arrivals == 0)
         is_nameless = (ids == -1) & (flags == Content.UNCHECKED)
         is_nameless[np.flatnonzero(is_nameless)[np.count_nonzero(candidates) :]] = False
@@ -114,9 +115,9 @@ class _Accountant:
         return dataclasses.replace(epoch, fate=self._fates(epoch))
 
     def _contested_without_ids(self, ids: Ids, flags: npt.NDArray[np.uint8]) -> Ids:
-        """The ids, where pictures in which nothing can be read are contested samples that nobody skipped.
+        """The ids, if pictures without a readable id are contested samples that nobody skipped.
 
-        What some decoder makes of a contested picture may come, and often the mark is what was lost.
+        What any decoder returns for a contested picture may arrive, and often the mark is what was lost.
         """
         contested = np.flatnonzero(self._expected.truth.contested)
         if not len(contested):
@@ -142,7 +143,7 @@ class _Accountant:
         return Stop.NEVER_BEGAN
 
     def _reported(self) -> tuple[Ids, int | None, int]:
-        """Skips by id, their total, and those of unknown ids: from on_skip, else from ``loader.skipped``."""
+        """Skips by id, their total, and those of unknown ids: from on_skip, otherwise from ``loader.skipped``."""
         calls = self._read(Kind.SKIPPED)["sample"]
         entries = self._of(Kind.REPORTED)
         if len(calls) == 0 and len(entries) == 0:
@@ -152,10 +153,13 @@ class _Accountant:
         else:
             ids, total = self._attribute(entries)
         known = (ids >= 0) & (ids < self._samples)
-        return self._count(ids[known]), total, int(np.count_nonzero(~known & (ids != -1)))  # -1: it cannot tell which
+        return self._count(ids[known]), total, int(np.count_nonzero(~known & (ids != -1)))  # -1: the loader cannot tell which sample it was
 
     def _attribute(self, entries: Events) -> tuple[Ids, int]:
-        """What ``loader.skipped`` says of this epoch. It may count on over epochs: then the earlier ones are taken off."""
+        """What ``loader.skipped`` says about this epoch.
+
+        If it counts on over epochs, the earlier ones are subtracted.
+        """
         total_lines = entries["flags"] == 1
         total = int(entries[total_lines]["aux"].sum())
         ids: Ids = entries[~total_lines]["sample"]
@@ -181,10 +185,10 @@ class _Accountant:
         missing = epoch.arrivals == 0
         fate[missing & (epoch.reported > 0)] = Fate.SKIPPED
         not_good = expected.owed != Owed.GOOD
-        if expected.contract.replacement:  # which samples are drawn is not owed, only how many
+        if expected.contract.replacement:  # only the number of samples is owed
             fate[missing & (expected.good | ~np.isin(np.arange(self._samples), self._history.struck))] = Fate.DROPPED
         told = np.isin(expected.unit, expected.unit[not_good & (epoch.reported > 0)])
-        fate[missing & not_good & told] = Fate.SKIPPED  # with a sample all that its fault cost besides
+        fate[missing & not_good & told] = Fate.SKIPPED  # together with a sample, everything else that its fault cost
         if epoch.whole:
             fate[(fate == Fate.LOST) & unlisted_pipes(self._history, expected)] = Fate.DROPPED
         self._first(fate, expected.truth.anonymous, Fate.DELIVERED, epoch.nameless)
@@ -211,9 +215,9 @@ class _Accountant:
 
     @property
     def _untouched(self) -> Mask:
-        """Samples whose fault never took hold: a damaged one may be left out with the remainder like any other."""
+        """Samples whose fault had no effect: a damaged one may be left out with the remainder like any other."""
         if not self._expected.truth.reads_recorded:
-            return np.zeros(self._samples, np.bool_)  # faults may take hold without a record
+            return np.zeros(self._samples, np.bool_)  # faults may have had an effect without a record
         return ~np.isin(np.arange(self._samples), self._history.struck)
 
     def _extras(self, epoch: Epoch, fate: npt.NDArray[np.uint8]) -> None:
@@ -229,7 +233,8 @@ class _Accountant:
     def _first(self, fate: npt.NDArray[np.uint8], which: Mask, new: Fate, budget: int, last: bool = False) -> None:
         """Give up to ``budget`` of the samples that are still lost a fate that accounts for them.
 
-        What one fault cost together counts as one. Those of which nothing is left come last: they need not be told.
+        What one fault costs together counts as one. Samples of which nothing is left come last: they need not be
+        reported.
         """
         candidates = np.flatnonzero((fate == Fate.LOST) & which)
         if last:
@@ -239,7 +244,7 @@ class _Accountant:
         fate[candidates[np.isin(self._expected.unit[candidates], units)]] = new
 
     def _reported_without_ids(self, epoch: Epoch, fate: npt.NDArray[np.uint8]) -> None:
-        """A mere count accounts for as many damaged samples."""
+        """A count without ids accounts for the same number of damaged samples."""
         if epoch.reported_total is None:
             return
         anonymous = epoch.reported_total - int(epoch.reported.sum()) - epoch.reported_strangers

@@ -1,4 +1,4 @@
-"""Whether the process that used the loader died, and whose doing that was."""
+"""Whether the process that used the loader died, and who caused it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 
 FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGXCPU)
-"""Signals by which a machine or an operator ends a process: the out-of-memory killer, a batch system, a closed terminal."""
+"""Signals by which a machine or an operator ends a process: the out-of-memory killer, a batch system, a closed
+terminal."""
 
 
 def death(history: History, rank: int) -> str:
-    """How the process of a rank died by the loader's own doing: ``was killed by signal SIGSEGV``; empty: it did not.
+    """How the process of a rank died because of the loader: ``was killed by signal SIGSEGV``; empty: it did not.
 
-    A process that ends without having run to its end counts, whatever its exit code. Not counted: a fault that kills the
-    process that reads, where that process is the consumer's; signals from outside; an error of badbatch itself.
+    A process that ends before its normal end counts, whatever its exit code. Not counted: a fault that kills the
+    reading process, if that is the consumer's process; signals from outside; an error of badbatch itself.
     """
     code = history.ended.ranks[rank] if rank < len(history.ended.ranks) else None
     if code is None or code == BROKE or rank in history.finished_ranks:
@@ -35,7 +36,7 @@ def death(history: History, rank: int) -> str:
 
 
 def _struck_here(history: History, rank: int) -> bool:
-    """Whether a fault that kills took hold on this rank: ``crash-surfaces`` asks what the loader made of it."""
+    """Whether a fault that kills took effect on this rank: ``crash-surfaces`` checks what the loader did then."""
     lethal = [sample for sample, fault in history.spec.plan.items() if fault.effect is Effect.CRASH]
     struck = history.of(Kind.FAULT, rank=rank)["sample"]
     return any(int(sample) in lethal for sample in struck)

@@ -1,4 +1,4 @@
-"""Why a trial shows nothing: it was disturbed, its fault did not take hold, or it was cut before anything could be seen."""
+"""Why a trial shows nothing: it was disturbed, its fault had no effect, or it was cut before anything could be seen."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .patience import too_short
 
 
 def disturbance(history: History) -> str:
-    """Why a trial was not run as asked, by no doing of the loader that can be shown; empty: it was."""
+    """Why a trial was not run as planned, not demonstrably because of the loader; empty: it was."""
     for code in history.ended.ranks:
         if code == BROKE:
             lines = history.output.splitlines()
-            return f"the harness itself failed in the trial: {lines[-1] if lines else 'no word of it'}"
+            return f"the harness itself failed in the trial: {lines[-1] if lines else 'without a message'}"
         if code is None or history.ended.cut is not None or _lethal(history.spec):
             continue
         if -code in FROM_OUTSIDE:
@@ -37,22 +37,22 @@ def _lethal(spec: TrialSpec) -> bool:
 
 
 def not_struck(spec: TrialSpec) -> str:
-    """Why no fault of a corpus could take hold on this machine, so that nothing can be asked; empty: one did.
+    """Why no fault of a corpus could have an effect on this machine, so that nothing can be checked; empty: one did.
 
     An example: root may read a file without permissions.
     """
     idle = truth(spec).idle
-    return f"no fault could take hold when the corpus was made: {idle}" if idle else ""
+    return f"no fault could have an effect when the corpus was made: {idle}" if idle else ""
 
 
 def doubt(history: History) -> str:
-    """Why a trial without a violation acquits nobody; empty: it does."""
+    """Why a trial without a violation proves nothing; empty: it does."""
     if _not_read(history):
         ended = history.of(Kind.READ_DONE)
         failed = ended[(ended["flags"] == 1) & np.isin(ended["sample"], list(history.spec.plan))]
         if len(failed):
-            return f"the fault never took hold: reading the sample raised {history.text(failed[0])}"
-        return "the fault never took hold: no process read the sample"
+            return f"the fault had no effect: reading the sample raised {history.text(failed[0])}"
+        return "the fault had no effect: no process read the sample"
     if why := too_short(history):
         return why
     if not history.complete:
@@ -61,31 +61,34 @@ def doubt(history: History) -> str:
 
 
 def _not_read(history: History) -> bool:
-    """Whether no faulty sample was read; on disk a read that is not seen only says so where it would kill or hang."""
+    """Whether no faulty sample was read.
+
+    On disk a read without a record only counts as missing if it would kill or hang.
+    """
     spec = history.spec
     seen_to_read = truth(spec).reads_recorded or with_effects(Effect.CRASH, Effect.STALL)(spec)
     return bool(spec.plan) and not len(history.struck) and seen_to_read
 
 
 def not_drawn(history: History, expected: Expectation) -> str:
-    """Why no fault could take hold, where samples are drawn with replacement; empty: one did, or all are read."""
+    """Why no fault could have an effect, if samples are drawn with replacement; empty: one did, or all are read."""
     if expected.contract.replacement and history.complete and _not_read(history):
         return "samples are drawn with replacement, and no faulty one was drawn"
     return ""
 
 
 def not_taken(expected: Expectation) -> str:
-    """Why nothing is asked where all that is damaged or odd is stored in formats that the loader does not take; empty: not all is."""
+    """Why nothing is checked if the loader accepts none of the formats of the damaged or odd samples; empty: it accepts one."""
     struck = [sample for sample in expected.spec.plan if sample < expected.spec.samples]
     if not struck or not expected.optional[struck].all():
         return ""
     declared = ", ".join(expected.contract.formats or ())
-    return f"the loader declares formats={declared}: it takes none of the files that are damaged or odd here"
+    return f"the loader declares formats={declared}: it accepts none of the files that are damaged or odd here"
 
 
 def not_listed(history: History, expected: Expectation) -> str:
-    """Why nothing is asked where all faults are named pipes that the loader does not list; empty: it lists them, or there are others."""
+    """Why nothing is checked if all faults are named pipes that the loader does not list; empty: it does, or there are others."""
     struck = [sample for sample in expected.spec.plan if sample < expected.spec.samples]
     if not struck or not history.complete or not unlisted_pipes(history, expected)[struck].all():
         return ""
-    return "the loader lists regular files alone, and never opened the named pipe that stands in the place of one"
+    return "the loader lists only regular files, and never opened the named pipe in the place of one"

@@ -1,4 +1,4 @@
-"""What must arrive, how often, and what must be counted: the one place where a contract's policies are understood."""
+"""What must arrive, how often, and what must be counted: the only module that interprets a contract's policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...harness.trial.spec import TrialSpec
 class Expectation:
     """The model of one epoch of one trial: plan × contract × topology.
 
-    Arrays have one entry a sample, in order of the ids. Budgets are totals over all ranks of an epoch.
+    Arrays have one entry for each sample, in order of the ids. Budgets are totals over all ranks of an epoch.
     """
 
     spec: TrialSpec
@@ -37,12 +37,12 @@ class Expectation:
 
     @functools.cached_property
     def odd(self) -> npt.NDArray[np.bool_]:
-        """The legal oddities: good samples that a careless loader takes for damaged."""
+        """The legal oddities: good samples that a careless loader treats as damaged."""
         return self.truth.odd & ~self.optional
 
     @functools.cached_property
     def optional(self) -> npt.NDArray[np.bool_]:
-        """Samples stored in a format that the loader declares not to take: nothing is asked of them."""
+        """Samples stored in a format that the loader declares not to accept: nothing is required for them."""
         chosen = np.zeros(self.spec.samples, np.bool_)
         if self.contract.formats is not None:
             taken = {SAME_FORMAT.get(ending, ending) for ending in self.contract.formats}
@@ -52,7 +52,7 @@ class Expectation:
 
     @property
     def lethal(self) -> npt.NDArray[np.bool_]:
-        """Samples whose read kills or blocks its process: whatever the contract, an error may report them."""
+        """Samples whose read kills or blocks its process: an error may report them, whatever the contract says."""
         return self.truth.lethal
 
     @property
@@ -75,12 +75,15 @@ class Expectation:
 
     @property
     def unit(self) -> npt.NDArray[np.int64]:
-        """For each sample the first of those that one fault costs together, and that a loader can only report together."""
+        """For each sample the first sample of its group.
+
+        One fault costs a whole group, and a loader can only report the group together.
+        """
         return self.truth.unit
 
     @functools.cached_property
     def in_radius(self) -> npt.NDArray[np.bool_]:
-        """Good samples that the contract's blast radius gives up: those of the files that hold anything damaged."""
+        """Good samples that the contract's blast radius allows to lose: those of the files that contain anything damaged."""
         chosen = np.zeros(self.spec.samples, np.bool_)
         if self.contract.blast_radius not in ("shard", "file"):
             return chosen
@@ -91,7 +94,7 @@ class Expectation:
 
     @property
     def pad_budget(self) -> int:
-        """Extra arrivals that padding may bring: what makes the ranks' shares equal, or fills up their last batches."""
+        """Extra arrivals that padding may cause: what makes the ranks' shares equal, or fills up their last batches."""
         ranks = self.spec.topology.ranks
         if self.contract.tail not in ("pad", "pad-batch"):
             return 0
@@ -100,9 +103,9 @@ class Expectation:
 
     @functools.cached_property
     def _known(self) -> tuple[int, ...]:
-        """How many samples a loader may find: all, or all but some of those of which nothing is left.
+        """How many samples a loader may find: all, or all except some of those of which nothing is left.
 
-        One that skips may have left out what is damaged on disk before it split the rest among the ranks.
+        A loader that skips may have left out what is damaged on disk before it split the rest among the ranks.
         """
         samples = self.spec.samples
         if not self.truth.listed:
@@ -116,14 +119,14 @@ class Expectation:
     def drop_budget(self) -> int:
         """Good samples that may be left out: the ranks' remainder, and with drop_last each rank's partial last batch.
 
-        The samples of a rank are its own, not its workers': a partial batch for each worker is not covered, since the
+        The samples of a rank are not divided by worker: a partial batch for each worker is not covered, since the
         number of workers must not change which samples arrive.
         """
         ranks, samples, batch = self.spec.topology.ranks, self.spec.samples, self.spec.batch_size
         dropped = max(known % ranks for known in self._known) if self.contract.tail == "drop" else 0
         if not self.spec.drop_last:
             return dropped
-        if self.spec.plan:  # skips shorten a rank's share by a number that is not known beforehand
+        if self.spec.plan:  # skips shorten a rank's share by a number that is not known in advance
             return dropped + ranks * (batch - 1)
         if self.contract.tail in ("pad", "pad-batch"):
             return dropped + ranks * (-(-samples // ranks) % batch)
@@ -134,25 +137,26 @@ class Expectation:
         return dropped + max(by_stride, by_block)
 
     def collateral_budget(self, errors: int) -> int:
-        """Good samples that may be lost with damaged ones, when ``errors`` errors reached the consumers.
+        """Good samples that may be lost with damaged ones, if ``errors`` errors reached the consumers.
 
-        A batch that cannot be made takes its good samples with it, and only where an error tells of it. So does a stream
-        that broke off (:attr:`unreachable`). An error for a batch that is wholly damaged costs no good sample.
+        A batch that cannot be made loses its good samples too, but only if an error reports it. The same holds for a
+        stream that ended with an error (:attr:`unreachable`). An error for a batch that is wholly damaged costs no good
+        sample.
         """
         told = min(errors, self._reads_of(self.owed != Owed.GOOD))
         if self.contract.on_damage != "raise":
             told = min(told, self._reads_of(self.lethal))
-        if self.contract.blast_radius == "batch":  # promised: no error need tell of it
+        if self.contract.blast_radius == "batch":  # promised: no error needs to report it
             told = self._reads_of(self.owed != Owed.GOOD)
         return told * (self.spec.batch_size - 1) + (self.unreachable if told else 0)
 
     @property
     def unreachable(self) -> int:
-        """Samples that no loader can reach any more, once a read has killed or blocked the process that walks a stream.
+        """Samples that no loader can reach after a read has killed or blocked the process that reads a stream.
 
-        Only ``next()`` moves a stream, and ``next()`` is what died: a fresh process that starts over meets the same
-        sample again. In a stream that splits itself this ends the share of one process. In one that does not, every
-        process passes every sample, so it ends them all; each may have had a batch under way.
+        Only ``next()`` advances a stream, and ``next()`` is what died: a new process that starts over reaches the same
+        sample again. In a stream that splits itself this ends the share of one process. In a stream that does not,
+        every process reads every sample, so it ends all of them; each may have had an unfinished batch.
         """
         lethal = np.flatnonzero(self.lethal)
         if not len(lethal):
@@ -172,12 +176,12 @@ class Expectation:
 
     @property
     def explicit_errors(self) -> int:
-        """Errors that a loader which does not raise may still raise: one for each batch that may be wholly damaged."""
+        """Extra arrivals of good samples in place of damaged ones."""
         return self._reads_of(self.owed != Owed.GOOD) // self._smallest_batch
 
     @property
     def _smallest_batch(self) -> int:
-        """The size of the smallest partial batch that the set, or a rank's or a process's share of it, may end with."""
+        """Errors that a loader which does not raise may still raise: one for each batch that may be wholly damaged."""
         samples, batch = self.spec.samples, self.spec.batch_size
         parts = (1, self.spec.topology.ranks, self._processes)
         shares = {share for number in parts for share in (samples // number, -(-samples // number))}
@@ -192,8 +196,8 @@ class Expectation:
     def error_budget(self) -> int:
         """Errors that may reach the consumers in one epoch.
 
-        Raising: one for each damaged sample, and once more where padding reads it on a second rank. The death or the
-        hang of a process may be told twice (by the process that saw it, and by the one that waited).
+        For a loader that raises: one for each damaged sample, and another where padding reads it on a second rank. The
+        death or the hang of a process may be reported twice (by the process that saw it, and by the one that waited).
         """
         deaths = self._deaths
         if self.contract.on_damage == "raise":
@@ -202,14 +206,14 @@ class Expectation:
 
     @property
     def _deaths(self) -> int:
-        """Processes that die or hang: one for each lethal sample, except in a stream, where every process passes it."""
+        """Processes that die or hang: one for each lethal sample, except in a stream, where every process reads it."""
         lethal = self._reads_of(self.lethal)
         return lethal * self._processes if self.truth.walk is Walk.EVERY else lethal
 
     def _reads_of(self, which: npt.NDArray[np.bool_]) -> int:
-        """How often samples of a kind are read in an epoch: each once, and again where padding repeats it on another rank.
+        """How often samples of a kind are read in an epoch: each once, and again if padding repeats it on another rank.
 
-        Drawn with replacement, one of them may be read at every draw.
+        With replacement, one of them may be read at every draw.
         """
         number = int(np.count_nonzero(which))
         if number and self.contract.replacement:
@@ -223,12 +227,12 @@ class Expectation:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the epoch goes on after an error."""
+        """Whether the epoch continues after an error."""
         return self.contract.on_damage != "raise" or self.contract.after_error != "stop"
 
     @property
     def stop_is_inferred(self) -> bool:
-        """Whether the stop was seen in the probe and not declared: then a loader may do better."""
+        """Whether the stop was seen in the probe and not declared: then a loader may continue."""
         return "after_error" in self.contract.inferred
 
 

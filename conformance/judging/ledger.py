@@ -1,4 +1,4 @@
-"""The closed account of every epoch: each sample has exactly one fate, and the sums close."""
+"""The closed account of every epoch: each sample has exactly one fate, and the sums match."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Fate(enum.IntEnum):
-    """What became of one sample in one epoch."""
+    """What happened to one sample in one epoch."""
 
     DELIVERED = 0  # once
     PADDED = 1  # more than once, as the padding of the ranks or drawing with replacement allows
     DUPLICATED = 2  # more than once, and nothing allows it
     MARKED = 3  # it arrived marked as missing
-    RAISED = 4  # damaged, and an error told so
-    COLLATERAL = 5  # good, and lost in the batch of a damaged one that was raised
+    RAISED = 4  # damaged, and reported by an error
+    COLLATERAL = 5  # good, and lost in the batch of a damaged one that raised
     SKIPPED = 6  # not delivered, and reported
     SUBSTITUTED = 7  # damaged, and another arrived in its place
-    DROPPED = 8  # left out by drop_last or tail="drop", or not drawn
+    DROPPED = 8  # left out because of drop_last or tail="drop", or not drawn
     UNDELIVERED = 9  # not delivered before the epoch was stopped, left or cut
-    IN_DOUBT = 10  # being read when a process died
+    IN_DOUBT = 10  # a process died while it read it
     LOST = 11  # not delivered, and nothing accounts for it
 
 
@@ -41,7 +41,7 @@ class Stop(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Epoch:
-    """The account of one epoch over all ranks. Arrays have one entry a sample unless said."""
+    """The account of one epoch over all ranks. Arrays have one entry for each sample, unless noted."""
 
     number: int
     fate: npt.NDArray[np.uint8]
@@ -51,19 +51,19 @@ class Epoch:
     """How often it arrived with content that is not its own."""
     marked: Ids
     fabricated: Ids
-    """The ids that arrived and are none of the source's; not one entry a sample."""
+    """The ids that arrived but do not exist in the source; the length is not the number of samples."""
     unnamed: int
     """Arrivals marked as missing, without an id."""
     nameless: int
-    """Arrivals without an id that may be legal oddities which bear none, like pictures of one pixel."""
+    """Arrivals without an id that may be legal oddities without one, like pictures of one pixel."""
     unsure: Mask
-    """Legal oddities without ids of which fewer arrived than are missing: which of them arrived is not known."""
+    """Legal oddities without ids, if fewer of them arrived than are missing: it is not known which arrived."""
     reported: Ids
     """How often each sample was reported as skipped, by id."""
     reported_total: int | None
-    """How many skips were reported in all; None: the loader reported nothing, and has no way to."""
+    """How many skips were reported in total; None: the loader reported nothing, and has no way to."""
     reported_strangers: int
-    """Skips reported of ids that the source does not hold."""
+    """Reported skips whose ids do not exist in the source."""
     stops: tuple[Stop, ...]
     """One for each rank."""
     calls: tuple[int, ...]
@@ -73,7 +73,7 @@ class Epoch:
 
     @property
     def whole(self) -> bool:
-        """Whether every rank came to StopIteration, so that what is missing is missing."""
+        """Whether every rank reached StopIteration, so that what is missing is really missing."""
         return all(stop is Stop.END for stop in self.stops)
 
     @property
@@ -93,7 +93,7 @@ class Epoch:
 
     @property
     def closes(self) -> bool:
-        """Whether the sums close: one fate a sample, and each arrival accounted for."""
+        """Whether the sums match: one fate for each sample, and each arrival accounted for."""
         return sum(self.counts().values()) == len(self.fate) and bool(np.all(self.arrivals >= np.maximum(self.wrong, self.marked)))
 
 
@@ -105,5 +105,5 @@ class Ledger:
 
     @property
     def first(self) -> Epoch:
-        """Epoch 0: there always is one, if only an empty account."""
+        """Epoch 0. It always exists, possibly as an empty account."""
         return self.epochs[0]

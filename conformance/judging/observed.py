@@ -1,4 +1,4 @@
-"""What a trial shows of a loader, before anyone judges it: what happened after a fault, how soon, and what was said of skips."""
+"""Facts that a trial shows about a loader, before any judgement: what followed a fault, how soon, and how skips were reported."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ _LETTERS = 200  # of a reason
 _REACHES = (Where.NEXT, Where.ITER, Where.OUTSIDE, Where.FACTORY)
 
 AFTER = ("waits", "repeats", "ends", "goes on")
-"""What the loader does after the first error, the worst first: it never returns; it gives the same error again and again;
-it gives no further batch; further batches come."""
+"""What the loader does after the first error, the worst first: it never returns; it raises the same error again and
+again; it delivers no further batch; it delivers further batches."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Observed:
-    """Facts on one trial. The default: nothing was observed, as in reports of badbatch 0.1.0."""
+    """Facts about one trial. The default: nothing was observed, as in reports of badbatch 0.1.0."""
 
     effect: str = ""
-    """What the plan's faults do to a read: a value of :class:`~badbatch.harness.faults.Effect`; empty: there is no fault, or
-    there are several effects."""
+    """What the plan's faults do to a read: a value of :class:`~badbatch.harness.faults.Effect`; empty: there is no
+    fault, or there are several effects."""
     struck: int = 0
-    """Samples whose fault took hold."""
+    """Samples whose fault took effect."""
     errors: int = 0
     """Errors that reached the consumers, over all epochs."""
     after: str = ""
     """One of :data:`AFTER`; empty: no error came."""
     surfaced_s: float | None = None
-    """Seconds from the first fault to the first error or reported skip on its rank; None: neither came, or no fault was seen."""
+    """Seconds from the first fault to the first error or reported skip on its rank; None: neither was seen, or no fault
+    was."""
     silent: int = 0
     """Damaged samples of the first epoch that did not arrive, and that no error and no report accounts for."""
     reasons: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    """From the reasons that the loader gave for skips to how often it gave them; the most frequent first."""
+    """From the reasons that the loader gave for skips to their number; the most frequent first."""
     without_reason: int = 0
-    """Skips for which it gave an empty reason."""
+    """Skips with an empty reason."""
     kept: tuple[str, ...] = ()
-    """What the loader's process keeps until it exits, once and however many loaders are built: kinds and names."""
+    """What the loader's process keeps until it exits, only once however many loaders are built: kinds and names."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name."""
@@ -53,7 +54,7 @@ class Observed:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Observed:
-        """The inverse of :meth:`to_json`; fields that this version does not know are passed over."""
+        """The inverse of :meth:`to_json`; fields that this version does not know are ignored."""
         if not data:
             return cls()
         found = {field.name: data[field.name] for field in dataclasses.fields(cls) if field.name in data}
@@ -91,7 +92,8 @@ _KINDS = {
 def _after(history: History, raised: Any, ledger: Ledger, expected: Expectation) -> str:
     """The worst that happened after the first error of a rank, in the epoch of that error.
 
-    An epoch whose last batch ended in an error goes on as well, as long as nothing that was to come is missing.
+    An epoch whose last batch ended in an error also counts as continued, as long as nothing that should follow is
+    missing.
     """
     found = []
     for rank in sorted({int(rank) for rank in raised["rank"]}):
@@ -113,7 +115,7 @@ def _after(history: History, raised: Any, ledger: Ledger, expected: Expectation)
 
 
 def _owes(epoch: Epoch, expected: Expectation) -> bool:
-    """Whether good samples are missing that no damaged neighbour took with it."""
+    """Whether good samples are missing that were not lost with a damaged neighbour."""
     return bool(np.any(expected.good & np.isin(epoch.fate, (Fate.LOST, Fate.UNDELIVERED, Fate.IN_DOUBT))))
 
 

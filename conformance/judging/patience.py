@@ -1,4 +1,4 @@
-"""How long a trial that was cut had been waited for, and whether that is long enough to hold against the loader."""
+"""How long a trial waited before it was cut, and whether that is long enough to blame the loader."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ...harness.trial.history import History
 from ...harness.trial.spec import CLOSE_WITHIN_S
 
 SURFACES_WITHIN_S = 10.0
-"""Within so many seconds the death of a worker reaches the consumer as an error."""
+"""Seconds within which the death of a worker must reach the consumer as an error."""
 RETURNS_WITHIN_S = 5.0
 """A call of ``next()`` that had waited for less when the deadline came may only have been slow."""
 _CUT = ("out of time", "stalled")
 
 
 def grace_s(timeout: float) -> float:
-    """So many seconds after its timeout a hung read surfaces at the latest."""
+    """The maximum number of seconds between a loader's timeout and the error of a hung read."""
     return max(1.0, timeout / 2)
 
 

@@ -1,4 +1,4 @@
-"""Infers the parts of a contract that were not declared, from one probe; they are then held to everywhere."""
+"""Infers the parts of a contract that were not declared, from one probe; they are then required everywhere."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .ledger import Epoch
 
 
 def must_be_usable(history: History) -> None:
-    """Refuse a loader that cannot be held to anything.
+    """Refuse a loader that cannot be judged.
 
     Raises:
         LoaderError: in one line: it could not be built, cannot be iterated, or its batches cannot be read.
-        HarnessError: the probe failed for a reason of our own.
+        HarnessError: the probe failed because of badbatch itself.
     """
     spec = history.spec
     if BROKE in history.ended.ranks:
         lines = history.output.splitlines()
-        raise HarnessError(f"the harness itself failed in the probe of {spec.loader}: {lines[-1] if lines else 'no word'}")
+        raise HarnessError(f"the harness itself failed in the probe of {spec.loader}: {lines[-1] if lines else 'without a message'}")
     unreadable = history.of(Kind.UNREADABLE)
     if len(unreadable):
         raise LoaderError(f"{spec.loader}: {history.text(unreadable[0])}")
@@ -50,14 +50,15 @@ _NONE = re.compile(r"\bNone(Type)?\b")
 
 
 _PARTS = {"dataset": ("root", "files", "imagefolder"), "root": ("dataset", "a data set", "map")}
-"""From what a source offers to what it does not: the part of the job, what is read from it, and a source that has it."""
+"""From the part of the job that a source offers to the missing part: its name, what is read from it, and a source that
+has it."""
 
 
 def _missing_input(history: History, error: np.void) -> str:
-    """What to declare, where a loader took the part of the job that its source does not have; empty: it is another error."""
+    """What to declare, if a loader used the part of the job that its source does not have; empty: it is another error."""
     said = history.text(error)
     if re.search(r"\bnot Job\b|'Job'", said):
-        return "; it is called with one argument, the job: its files lie in job.root, its data set is job.dataset"
+        return "; it is called with one argument, the job: its files are in job.root, its data set is job.dataset"
     if not _NONE.search(said):
         return ""
     source = history.spec.source
@@ -86,7 +87,7 @@ def infer(history: History, declared: Contract) -> Contract:
 
 
 def infer_tail(history: History, contract: Contract) -> Contract:
-    """Complete a contract from a probe without faults, on two ranks that do not divide the samples."""
+    """Complete a contract from a probe without faults, on two ranks that do not divide the samples evenly."""
     if contract.tail is not None:
         return contract
     epoch = account(history, expect(history.spec, contract)).first
@@ -115,14 +116,14 @@ def _on_damage(history: History, epoch: Epoch) -> OnDamage:
         return "raise"
     if not epoch.arrivals[damaged].any():
         return "substitute" if epoch.extra.any() else "skip"
-    return "raise"  # it delivered what is damaged: there is nothing better to hold it to
+    return "raise"  # it delivered damaged samples: no better policy can be inferred
 
 
 def _after_error(history: History) -> AfterError:
     raised = history.of(Kind.RAISED)
     got = history.of(Kind.GOT)
     if not len(raised):
-        return "continue"  # no error came, so nothing was seen of a stop
+        return "continue"  # no error was raised, so nothing is known about a stop
     return "continue" if np.any(got["time"] > raised[0]["time"]) else "stop"
 
 

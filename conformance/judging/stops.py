@@ -1,4 +1,4 @@
-"""What a stop at the first error does not forgive: what comes before the damaged batch, and the shares of other ranks."""
+"""What is owed although the loader stops at the first error: batches before the damaged one, and the shares of other ranks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _DURING_EPOCH = (Where.NEXT, Where.ITER, Where.OUTSIDE)
 def stopped(history: History, epoch: Epoch, expected: Expectation) -> bool:
     """Whether an epoch may have ended with its first error, as the contract allows.
 
-    An oddity is no cause to stop. A stop that was only inferred is a minimum: a loader that goes on after another kind of
-    error than that of the probe does better, and then owes what follows.
+    An oddity is no reason to stop. A stop that was only inferred is a minimum: a loader that continues after another
+    kind of error than that of the probe does better, and then owes what follows.
     """
     if expected.goes_on or not any(epoch.errors) or not np.any(expected.owed != Owed.GOOD):
         return False
@@ -26,7 +26,7 @@ def stopped(history: History, epoch: Epoch, expected: Expectation) -> bool:
 
 
 def went_on(history: History, epoch: int, rank: int) -> int:
-    """How many batches came on a rank after its first error."""
+    """How many batches arrived on a rank after its first error."""
     raised = history.of(Kind.RAISED, epoch=epoch, rank=rank)
     raised = raised[np.isin(raised["flags"], _DURING_EPOCH)]
     if not len(raised):
@@ -36,15 +36,15 @@ def went_on(history: History, epoch: int, rank: int) -> int:
 
 
 def owed_despite_stop(history: History, epoch: Epoch, expected: Expectation, reads: Events, missing: Mask) -> Mask:
-    """The good samples of a stopped epoch that are owed all the same, among those that nothing else accounts for.
+    """The good samples of a stopped epoch that are still owed, among those that nothing else accounts for.
 
     Args:
         reads: the beginnings of reads in this epoch.
-        missing: the good samples that did not arrive and are no collateral.
+        missing: the good samples that did not arrive and are not collateral.
     """
     before = before_the_damage(history, epoch, expected, reads)
     owed = before.copy()
-    elsewhere = np.zeros(len(missing), np.bool_)  # read on a rank that stopped: that one may be whose it was
+    elsewhere = np.zeros(len(missing), np.bool_)  # read on a rank that stopped: they may belong to it
     for rank, errors in enumerate(epoch.errors):
         mine = _known(reads[reads["rank"] == rank], len(missing))
         if errors or epoch.stops[rank] is not Stop.END:
@@ -59,9 +59,9 @@ def owed_despite_stop(history: History, epoch: Epoch, expected: Expectation, rea
 def before_the_damage(history: History, epoch: Epoch, expected: Expectation, reads: Events) -> Mask:
     """The good samples in the batches that come before the damaged one of a rank that stopped, in the loader's own order.
 
-    That order is the one in which a process or thread read, where each batch is read by one of them. A shuffle may have
-    drawn from a buffer, and files on disk are read ahead: neither shows the order of the batches, nor does a reader that
-    passes the samples of others.
+    That is the order in which a process or thread read, if each batch is read by one of them. A shuffle may have drawn
+    from a buffer, and files on disk are read ahead: neither shows the order of the batches. Nor does a reader that
+    reads the samples of others too.
     """
     owed = np.zeros(len(expected.owed), np.bool_)
     spec = expected.spec
@@ -85,7 +85,7 @@ def before_the_damage(history: History, epoch: Epoch, expected: Expectation, rea
 
 
 def _shared(reads: Events, samples: int) -> bool:
-    """Whether two processes read the same sample: each then passes samples that are not its own."""
+    """Whether two processes read the same sample: then each reads samples that are not its own."""
     readers = np.zeros(samples, np.int64)
     for pid in np.unique(reads["pid"]):
         readers[np.unique(_known(reads[reads["pid"] == pid], samples))] += 1
@@ -98,7 +98,7 @@ def _known(events: Events, samples: int) -> npt.NDArray[np.int64]:
 
 
 def _batch_by_batch(history: History, epoch: int, rank: int, orders: list[npt.NDArray[np.int64]]) -> bool:
-    """Whether each batch of a rank is read by one reader, as far as can be seen: there is one, or all that came were."""
+    """Whether each batch of a rank is read by one reader, as far as can be seen: there is only one, or all arrived batches were."""
     if len(orders) == 1:
         return True
     arrived = history.of(Kind.ARRIVED, epoch=epoch, rank=rank)
@@ -107,14 +107,15 @@ def _batch_by_batch(history: History, epoch: int, rank: int, orders: list[npt.ND
 
 
 def _beyond_the_shares(history: History, epoch: Epoch, expected: Expectation, reads: Events, missing: Mask) -> Mask:
-    """Of the missing samples those that are too many for the shares of the ranks that stopped, where shares are equal."""
+    """Missing samples in excess of the shares of the ranks that stopped, if shares are equal."""
     spec = expected.spec
     ranks = spec.topology.ranks
     none = np.zeros(len(missing), np.bool_)
     if ranks == 1 or expected.contract.uneven_ranks or not expected.truth.reads_recorded:
         return none
     share = -(-spec.samples // ranks)
-    # Of a share that stopped is forgiven what did not come of it: less the damaged samples, which are none of the missing.
+    # A share that stopped may lose what did not arrive from it, minus the damaged samples, which are not among the
+    # missing.
     forgiven = expected.drop_budget - int(np.count_nonzero((epoch.arrivals == 0) & expected.good & ~missing))
     arrived = history.of(Kind.ARRIVED, epoch=epoch.number)
     for rank, errors in enumerate(epoch.errors):

@@ -1,4 +1,4 @@
-"""What a check says of a trial, as data; and how one recorded trial is judged."""
+"""What a check says about a trial, as data; and how one recorded trial is judged."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Verdict:
     witnesses: tuple[int, ...] = ()
     share: str = ""
     files: tuple[tuple[int, str], ...] = ()
-    """(sample, path in its corpus) of some of the samples above, where they lie on disk."""
+    """(sample, path in its corpus) of some of the samples above, if they are on disk."""
     diagnosis: Diagnosis | None = None
     replay: str = ""
     """The command that runs the trial again."""
@@ -57,9 +57,9 @@ class Verdict:
     """Why it is n/a, inconclusive or known."""
     cause: str = ""
     """The check whose violation in the same trial explains this one, or cut the trial short before this one could be
-    judged; empty: it stands for itself."""
+    judged; empty: it has no cause."""
     flaky: tuple[int, int] | None = None
-    """(times it failed, times the trial was run), where the verdict was not the same each time."""
+    """(times it failed, times the trial was run), if the verdict was not the same each time."""
 
     @property
     def trial(self) -> str:
@@ -87,7 +87,7 @@ class Verdict:
             "reason": self.reason,
             "cause": self.cause,
             "flaky": self._rate(),
-            "unsteady": self._rate(),  # the field's first name, which readers of schema 1 may know it by
+            "unsteady": self._rate(),  # the field's first name, which readers of schema 1 may still use
         }
 
     def _rate(self) -> dict[str, int] | None:
@@ -120,15 +120,15 @@ class Verdict:
 
 
 CUT_SHORT_BY = ("finite-epoch", "correct-timeout", "no-leftovers", "crash-surfaces")
-"""Checks whose violation cuts a trial short: a call of next() that never returns, a closing that never ends, a process that
-died."""
+"""Checks whose violation cuts a trial short: a call of next() that never returns, a close that never ends, a process
+that died."""
 
 
 def judge(history: History, *, contract: Contract | None = None, clean: str = "", replay: str = "") -> list[Verdict]:
-    """Put every check that a trial exercises to its history.
+    """Apply every check that a trial exercises to its history.
 
     Args:
-        contract: judged by this one instead of the trial's own.
+        contract: used in place of the trial's own.
         clean: why the loader failed the clean scenario in this topology; empty: it did not.
         replay: the command that runs the trial again.
     """
@@ -158,7 +158,7 @@ def fold(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _explains(causes: dict[str, str], first: str, second: str) -> bool:
-    """Whether ``first`` is already known to be behind ``second``: no two failures explain each other."""
+    """Whether ``first`` is already known to cause ``second``: no two failures explain each other."""
     while second in causes:
         second = causes[second]
         if second == first:
@@ -176,7 +176,7 @@ def _one(
         return dataclasses.replace(verdict, mark=Mark.NA, reason=reason)
     try:
         violations = check(history, ledger, expected)
-    except Exception as error:  # a check that raises is our bug, and must not be taken for the loader's
+    except Exception as error:  # a check that raises is a bug of badbatch, and must not be reported as the loader's
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"the check itself raised {type(error).__name__}: {error} ({where.name}, line {where.lineno})"
         return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=reason)
@@ -188,7 +188,7 @@ def _one(
         return dataclasses.replace(verdict, mark=Mark.NA, reason=idle)
     why = doubt(history)
     if why and not (check.can_acquit_cut and history.ended.cut):
-        cause = "" if history.complete else CUT_SHORT_BY[0]  # fold() puts the check there that did fail
+        cause = "" if history.complete else CUT_SHORT_BY[0]  # fold() inserts the check that really failed
         return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=why, cause=cause)
     return verdict
 
@@ -206,7 +206,7 @@ def _failed(
     diagnosis, reason = None, ""
     try:
         diagnosis = diagnose(check.id, history, ledger, expected)
-    except Exception as error:  # the verdict stands without the likely cause
+    except Exception as error:  # the verdict is valid without the likely cause
         reason = f"looking for the likely cause raised {type(error).__name__}: {error}"
     return dataclasses.replace(
         verdict,
@@ -228,7 +228,7 @@ _MOST_FILES = 8
 
 
 def _files(history: History, violation: Violation) -> tuple[tuple[int, str], ...]:
-    """Where the first samples lie that a violation names, so that a user can look at them."""
+    """The files of the first samples that a violation names, so that a user can look at them."""
     known = truth(history.spec)
     samples = dict.fromkeys([*violation.lost, *violation.witnesses, *violation.duplicated])
     found = ((sample, known.path_of(sample)) for sample in itertools.islice(samples, _MOST_FILES))
@@ -236,5 +236,5 @@ def _files(history: History, violation: Violation) -> tuple[tuple[int, str], ...
 
 
 def _spoiled(history: History, clean: str) -> str:
-    """Why nothing that a trial shows can be held against the loader; empty: it can."""
+    """Why nothing that a trial shows can be blamed on the loader; empty: it can."""
     return clean if clean and history.spec.plan else disturbance(history)

@@ -1,6 +1,6 @@
-"""The scenarios by name: :mod:`.memory` and :mod:`.disk` hold the tables.
+"""The scenarios by name: :mod:`.memory` and :mod:`.disk` contain the tables.
 
-Other packages add theirs by entry points of the group ``badbatch.scenarios``.
+Other packages add their own by entry points of the group ``badbatch.scenarios``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def find(name: str, source: str = DEFAULT) -> Scenario:
     """The scenario of that name for a source.
 
     Raises:
-        UserError: there is none; names the nearest.
+        UserError: there is none; the message names the nearest.
     """
     for scenario in _ALL:
         if scenario.name == name and source in scenario.sources:
@@ -45,7 +45,7 @@ def find(name: str, source: str = DEFAULT) -> Scenario:
 
 
 def select(names: Sequence[str], patterns: Sequence[str], what: str, without: Sequence[str] = ()) -> list[str]:
-    """The names that match any of the globs, in their own order; all of them where there is no glob.
+    """The names that match any of the globs, in their own order; all of them if there is no glob.
 
     Args:
         without: globs of names to leave out.
@@ -68,5 +68,5 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def names(source: str | None = None) -> list[str]:
-    """The names of the scenarios that are put to a source (None: to any), in the order in which they are run."""
+    """The names of the scenarios that apply to a source (None: to any), in the order in which they are run."""
     return list(dict.fromkeys(scenario.name for scenario in _ALL if source is None or source in scenario.sources))

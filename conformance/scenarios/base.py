@@ -1,4 +1,4 @@
-"""What a scenario is: a named plan and job settings, with the reason why a user meets it."""
+"""What a scenario is: a named plan and job settings, with the reason why users meet it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ...harness.sources.base import Question
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-    """One question that is put to every loader."""
+    """One scenario that every loader runs."""
 
     name: str
     why: str
-    """Why a user meets it."""
+    """Why users meet it."""
     fault: Fault | None = None
     where: str = "none"
     """Which samples have the fault: a key of :data:`WHERE`."""
     size: str = "given"
     """How many samples there are: a key of :data:`SIZES`."""
     needs_workers: bool = False
-    """The fault kills or blocks the process that reads, so it is put only to loaders with workers."""
+    """The fault kills or blocks the reading process, so only loaders with workers run it."""
     timed: bool = False
     """The job has a timeout."""
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -34,19 +34,19 @@ class Scenario:
 
     @property
     def strikes_process(self) -> bool:
-        """Whether the fault kills or stops the process that reads, or blocks all of its threads."""
+        """Whether the fault kills or stops the reading process, or blocks all of its threads."""
         return self.needs_workers and not isinstance(self.fault, Hang)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The sources to which it is put."""
+        """The sources that it applies to."""
         return IN_MEMORY
 
     def question(self, source: str, given: int, batch_size: int, seed: int) -> Question:
-        """What the source has to prepare.
+        """What the source must prepare.
 
         Args:
-            given: the number of samples asked for.
+            given: the number of samples that the user wants.
         """
         samples = self.samples(given, batch_size)
         return Question(samples, self.plan(samples, batch_size))
@@ -63,7 +63,7 @@ class Scenario:
 
     @property
     def slow(self) -> bool:
-        """Whether its trials mostly wait, so that many of them may run side by side."""
+        """Whether its trials mostly wait, so that many of them may run at the same time."""
         return self.needs_workers or self.timed or self.name in ("unpicklable-sample", "stop-iteration")
 
 
@@ -90,4 +90,4 @@ SIZES: dict[str, Callable[[int, int], int]] = {
     "few-singles": lambda n, b: 12,
     "none": lambda n, b: 0,
 }
-"""From the name of a size to the number of samples: functions of (samples asked for, batch size)."""
+"""From the name of a size to the number of samples: functions of (wanted samples, batch size)."""

@@ -1,4 +1,4 @@
-"""The scenarios on disk: what befalls a corpus of each kind, with the reason why a user meets it. Data, not code."""
+"""The scenarios on disk: how a corpus of each kind is damaged, with the reason why users meet it. Data, not code."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ...harness.sources.base import Question
 from .base import SIZES, Scenario
 
 FILES = 8
-"""Files or shards of a corpus, where the scenario does not say otherwise: whole shares for 1, 2 and 4 processes."""
-_MOST_FILES_STRUCK = 4  # every other one, so that good files lie between
+"""Files or shards of a corpus, unless the scenario says otherwise: whole shares for 1, 2 and 4 processes."""
+_MOST_FILES_STRUCK = 4  # every other one, so that good files are between them
 _MOST_SAMPLES_STRUCK = 12
-_PICTURE = (64, 64)  # pixels: the smallest that can have an id mark
+_PICTURE = (64, 64)  # pixels: the smallest size that can have an id mark
 
 
 @dataclasses.dataclass(frozen=True)
 class Strike:
-    """One fault, and where it strikes."""
+    """One fault, and which sample or file gets it."""
 
     fault: str
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -38,20 +38,20 @@ class Strike:
 
 @dataclasses.dataclass(frozen=True)
 class Damage:
-    """What befalls the corpus of one kind."""
+    """How the corpus of one kind is damaged."""
 
     strikes: tuple[Strike, ...] = ()
     files: int = FILES
     format: str | None = None
-    """The kind's storage format; None: its usual one."""
+    """The kind's storage format; None: its default."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DiskScenario(Scenario):
-    """One question that is put to every loader that reads corpora of certain kinds."""
+    """One scenario that every loader runs that reads corpora of certain kinds."""
 
     on: Mapping[str, Damage] = dataclasses.field(default_factory=dict)
-    """From the kind of corpus to what befalls it; other kinds do not know the scenario."""
+    """From the kind of corpus to its damage; for other kinds the scenario does not exist."""
 
     @property
     def strikes_process(self) -> bool:
@@ -70,8 +70,8 @@ class DiskScenario(Scenario):
         """The recipe of its corpus.
 
         Args:
-            given: the number of samples asked for. Kinds with several samples in a file have about as many: such that 1, 2 and
-                4 processes with whole files have equal shares in whole batches.
+            given: the number of samples that the user wants. Kinds with several samples in a file have about as many:
+                such that 1, 2 and 4 processes with whole files have equal shares in whole batches.
         """
         damage = self.on[kind]
         if kind == "imagefolder":
@@ -101,7 +101,10 @@ class DiskScenario(Scenario):
 
 
 def _placed(strike: Strike, cls: type[DiskFault], kind: str, samples: int, per_file: int) -> Choice:
-    """The strike as a recipe has it: where it is the only one, on an early sample or file that is neither first nor last."""
+    """The fault as a recipe has it.
+
+    If it is the only one, it is on an early sample or file that is neither first nor last.
+    """
     files = samples // per_file
     if kind != "imagefolder" and cls.level in ("file", "shard"):
         at = min(1, files - 1) if strike.nth is None else (1 + 2 * strike.nth) % files
@@ -109,7 +112,7 @@ def _placed(strike: Strike, cls: type[DiskFault], kind: str, samples: int, per_f
         at = 5 % samples if strike.nth is None else (strike.nth + 1) * samples // (strike.of + 1)
     elif strike.nth is None:  # the second of the second file, so that more could be lost on both sides
         at = min(per_file + 1, samples - 1)
-    else:  # in files that are not struck as wholes; never next to each other, since some spoil what follows them
+    else:  # in files without a file fault; never next to each other, since some damage what follows them
         half = max(1, files // 2)
         rows = range(1, per_file, 2)
         at = min(2 * (strike.nth % half) * per_file + rows[strike.nth // half % len(rows)], samples - 1)
@@ -117,7 +120,7 @@ def _placed(strike: Strike, cls: type[DiskFault], kind: str, samples: int, per_f
 
 
 def _variants(names: Sequence[str], most: int) -> list[tuple[str, Mapping[str, Any]]]:
-    """Each of these faults with its own round of parameters: the first of each, then the second of each, at most so many."""
+    """Each of these faults with each of its sets of parameters: the first set of each, then the second, up to a maximum number."""
     known = disk_faults()
     rounds: list[tuple[int, str, Mapping[str, Any]]] = []
     for name in names:
@@ -143,13 +146,13 @@ def _several(kind: str, names: Sequence[str], most: int) -> tuple[Strike, ...]:
 
 
 def _usual(kind: str, cls: type[DiskFault]) -> bool:
-    """Whether the fault fits the kind's usual storage format."""
+    """Whether the fault fits the kind's default storage format."""
     usual = {"imagefolder": "jpeg", "parquet": "parquet", "windows": "parquet", "webdataset": "tar", "jsonl": "jsonl"}
     return cls.fits(kind, usual[kind])
 
 
 _ALONE = ("missing-file", "hanging-pipe", "trickling-pipe", "no-permission")
-"""Faults with a scenario of their own, which would hide the others of their family."""
+"""Faults with their own scenario, which would hide the others of their family."""
 _SMALLER: Mapping[str, Mapping[str, Any]] = {"long-line": {"megabytes": 3}}
 
 
@@ -173,7 +176,7 @@ _WHY = {
     "bits": "Bits flipped by a bad cable, disk or memory: some decoders notice it, many deliver what they read.",
     "cut": "Files that end too early: a full disk, an interrupted download, a writer that was killed.",
     "encoding": "Text in the wrong encoding, or with bytes that its format forbids.",
-    "header": "A header with wrong sizes, lengths or check sums.",
+    "header": "A header with wrong sizes, lengths or checksums.",
     "identity": "Two samples with one id or key: an index keeps one of them, and the loss of the other is not noticed.",
     "members": "Samples of a shard that lack a member, have one twice, or whose members are not together.",
     "not a picture": "An error page, a pointer or an archive in place of the picture, with the picture's name.",
@@ -182,7 +185,7 @@ _WHY = {
     "ragged": "Windows shorter or longer than the others, which cannot be stacked.",
     "schema": "One file whose columns differ from those of the others: the writer was changed while the set was written.",
     "size": "A sample that is many times larger than usual.",
-    "structure": "Parts of a file twice, spliced, or with false lengths.",
+    "structure": "Parts of a file twice, spliced, or with wrong lengths.",
     "value": "A value that the schema forbids, like infinity, which makes every mean infinite.",
     "zeros": "Zeros where data should be: the size was written before the crash, the data was not.",
 }
@@ -204,7 +207,7 @@ def _everywhere(files: int = FILES, *, pictures: bool = True) -> dict[str, Damag
 
 
 def _pictures(fault: str, **parameters: Any) -> dict[str, Damage]:
-    """The fault in a picture of every kind that has pictures, and has the fault."""
+    """The fault in a picture, for every kind that has pictures and the fault."""
     return {kind: Damage((Strike(fault, parameters),)) for kind in KINDS if fault in disk_faults(kind)}
 
 
@@ -215,7 +218,7 @@ def _each(**strikes: Strike) -> dict[str, Damage]:
 SCENARIOS: tuple[DiskScenario, ...] = (
     DiskScenario("clean", "No fault at all: a loader that fails here cannot be judged in any other scenario.",
                  settings=_LOCKSTEP, on=_everywhere()),
-    DiskScenario("remainder-one", "The last batch holds one sample, and the ranks do not divide the set.",
+    DiskScenario("remainder-one", "The last batch has one sample, and the ranks do not divide the set evenly.",
                  size="remainder-one", settings=_LOCKSTEP, on=_everywhere()),
     DiskScenario("oddities", "Grey, CMYK and rotated pictures, names with spaces, empty lists: legal data that careless readers "
                  "treat as damaged.", on=_oddities()),
@@ -230,7 +233,7 @@ SCENARIOS: tuple[DiskScenario, ...] = (
     *_families(),
     DiskScenario("missing-file", "A file that an index names is gone; a loader that lists the folder never notices.",
                  on=_pictures("missing-file")),
-    DiskScenario("no-permission", "A file that may not be read.", on=_pictures("no-permission")),
+    DiskScenario("no-permission", "A file without permission to read it.", on=_pictures("no-permission")),
     DiskScenario("hung-read", "A read from a stalled network file system never returns.", needs_workers=True, timed=True,
                  on=_pictures("hanging-pipe")),
     DiskScenario("slow-read", "A read takes a large part of the timeout: it is slow, but it does not hang.", timed=True,
@@ -251,12 +254,12 @@ SCENARIOS: tuple[DiskScenario, ...] = (
     DiskScenario("early-break", "A sanity check, or an early stop, ends the epoch early; the next one must be whole.",
                  settings={"epochs": 2, "break_after": 2}, on=_everywhere()),
     DiskScenario("rebuilt", "A sweep, or an evaluation after each epoch, builds one loader after the other in one process: what each "
-                 "leaves behind adds up.", settings={"rounds": 2}, on=_everywhere()),
-    DiskScenario("rebuilt-after-break", "The same, of loaders that are left in the middle of an epoch.",
+                 "leaves behind accumulates.", settings={"rounds": 2}, on=_everywhere()),
+    DiskScenario("rebuilt-after-break", "The same, with loaders that are dropped in the middle of an epoch.",
                  settings={"rounds": 2, "break_after": 2}, on=_everywhere()),
     DiskScenario("few-shards", "Fewer files than workers: some workers have nothing to do, which must not be an error.",
                  on=_everywhere(1, pictures=False)),
-    DiskScenario("uneven-shards", "The files do not divide among the ranks or the workers.",
+    DiskScenario("uneven-shards", "The number of files is not a multiple of the ranks or the workers.",
                  on=_everywhere(FILES - 1, pictures=False)),
     DiskScenario("decoder-segfault", "The decoder crashes on one file.", needs_workers=True, on=_pictures("decoder-segfault")),
     DiskScenario("decoder-abort", "The decoder aborts on one file: a failed assertion in native code.", needs_workers=True,
@@ -272,7 +275,7 @@ SCENARIOS: tuple[DiskScenario, ...] = (
 
 @functools.cache
 def offered(kind: str) -> tuple[DiskScenario, ...]:
-    """The scenarios that are put to loaders of one kind of corpus, in order."""
+    """The scenarios that apply to one kind of corpus, in order."""
     return tuple(scenario for scenario in SCENARIOS if kind in scenario.on)
 
 
@@ -280,7 +283,7 @@ def find(name: str, kind: str) -> DiskScenario:
     """The scenario of that name for a kind of corpus.
 
     Raises:
-        UserError: there is none; names the nearest.
+        UserError: there is none; the message names the nearest.
     """
     found = next((scenario for scenario in offered(kind) if scenario.name == name), None)
     if found is None:

@@ -34,7 +34,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("drop-last", "Dropping the partial batch must cost at most one partial batch, not one for each worker.",
              size="partial-batches", settings={"drop_last": True}),
     Scenario("tiny", "A smoke test, or a class with three pictures: fewer samples than a batch, or than workers.", size="tiny"),
-    Scenario("remainder-one", "The last batch holds one sample, and the ranks do not divide the set.",
+    Scenario("remainder-one", "The last batch has one sample, and the ranks do not divide the set evenly.",
              size="remainder-one", settings=_LOCKSTEP),
     Scenario("batch-of-one", "Evaluation runs with a batch size of one.", size="few-singles", settings={"batch_size": 1}),
     Scenario("no-samples", "A filter that matches nothing, or an empty shard.", size="none"),
@@ -59,20 +59,20 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("two-argument-error", "An exception whose constructor takes two arguments, like many of the libraries'.",
              RaiseTwoArgumentError(), "one"),
     Scenario("keyword-only-error", "An exception whose constructor takes keyword arguments only.", RaiseKeywordOnlyError(), "one"),
-    Scenario("unpicklable-error", "An exception that holds a lock or a socket cannot leave its worker.",
+    Scenario("unpicklable-error", "An exception with a lock or a socket in it cannot leave its worker.",
              RaiseUnpicklableError(), "one"),
-    Scenario("unpicklable-sample", "A sample that holds a lazily opened file cannot leave its worker.",
+    Scenario("unpicklable-sample", "A sample with a lazily opened file in it cannot leave its worker.",
              UnpicklableSample(), "batch-start"),
-    # Errors of the system that loaders treat differently from a damaged sample, each with a scenario of its own. EACCES has none
-    # here: in memory it is one more OSError, and on disk `no-permission` has it.
+    # System errors that loaders treat differently from a damaged sample, each with its own scenario. EACCES has none
+    # here: in memory it is one more OSError, and on disk `no-permission` covers it.
     Scenario("io-error", "A disk with a bad sector: an OSError with a number (EIO). Pillow's for a damaged picture has none, so "
              "careful loaders treat the two differently.", Errno("EIO"), "one"),
-    Scenario("too-many-files", "A data set that leaks descriptors reaches the limit of its worker (EMFILE): loaders take it for a "
+    Scenario("too-many-files", "A data set that leaks descriptors reaches the limit of its worker (EMFILE): loaders mistake it for a "
              "failure of their own pipes.", Errno("EMFILE"), "one"),
-    Scenario("disk-full", "A data set that caches what it reads meets a full disk (ENOSPC): loaders take it for a failure of their own "
+    Scenario("disk-full", "A data set that caches what it reads meets a full disk (ENOSPC): loaders mistake it for a failure of their own "
              "cache.", Errno("ENOSPC"), "one"),
-    Scenario("read-timed-out", "A network file system gives up (ETIMEDOUT): Python makes it a TimeoutError, which is also what a "
-             "loader's own wait ends in.", Errno("ETIMEDOUT"), "one"),
+    Scenario("read-timed-out", "A network file system gives up (ETIMEDOUT): Python raises a TimeoutError, which is also what a "
+             "loader raises after its own timeout.", Errno("ETIMEDOUT"), "one"),
     Scenario("stale-handle", "A file on NFS was replaced (ESTALE): loaders open it again and again, as if that always helped.",
              Errno("ESTALE"), "one"),
     Scenario("hung-read", "A read from a stalled network file system never returns.", Hang(), "one",
@@ -95,8 +95,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("early-break", "A sanity check, or an early stop, ends the epoch early; the next one must be whole.",
              settings={"epochs": 2, "break_after": 2}),
     Scenario("rebuilt", "A sweep, or an evaluation after each epoch, builds one loader after the other in one process: what each leaves "
-             "behind adds up.", settings={"rounds": 2}),
-    Scenario("rebuilt-after-break", "The same, of loaders that are left in the middle of an epoch.",
+             "behind accumulates.", settings={"rounds": 2}),
+    Scenario("rebuilt-after-break", "The same, with loaders that are dropped in the middle of an epoch.",
              settings={"rounds": 2, "break_after": 2}),
     Scenario("after-failure", "The epoch after one that ended in an error.", Transient(failures=1), "one",
              settings={"epochs": 2}),

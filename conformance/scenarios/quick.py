@@ -1,4 +1,4 @@
-"""What ``--quick`` asks: the scenarios and topologies that find most of the liars of ``fixtures/``.
+"""What ``--quick`` runs: the scenarios and topologies that find most of the broken loaders of ``fixtures/``.
 
 Chosen by measuring, with ``python -m benchmarks.quick``; docs/benchmarks.md has the table.
 """
@@ -27,7 +27,7 @@ def asks(scenario: Scenario) -> bool:
 
 
 def topologies(workers: Sequence[int], ranks: Sequence[int], start_methods: Sequence[str | None]) -> list[Topology]:
-    """Of all topologies the smallest and the largest: without workers at one rank, and with both."""
+    """The smallest and the largest of all topologies: without workers at one rank, and with both."""
     most = max(workers)
     found = [Topology(min(workers), min(ranks)), Topology(most, max(ranks), start_methods[0] if most else None)]
     return list(dict.fromkeys(found))

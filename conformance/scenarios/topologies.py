@@ -14,8 +14,8 @@ DEFAULT_WORKERS = (0, 2)
 DEFAULT_RANKS = (1, 2)
 START_METHODS = ("fork", "spawn", "forkserver")
 PERSISTENT = ("auto", "always", "never")
-"""When persistent workers are asked for: at one rank in scenarios with a later epoch and of loaders that honour them
-(auto), everywhere (always), nowhere (never)."""
+"""When persistent workers are used: at one rank in scenarios with a later epoch, for loaders that support them (auto),
+everywhere (always), nowhere (never)."""
 
 
 def topologies(
@@ -24,20 +24,20 @@ def topologies(
     start_methods: Sequence[str | None] = (None,),
     persistent: str = "never",
 ) -> list[Topology]:
-    """Workers × ranks × start methods × persistence, the simplest first; without workers the last two play no part.
+    """Workers × ranks × start methods × persistence, the simplest first; without workers the last two do not matter.
 
     Args:
         persistent: one of :data:`PERSISTENT`.
 
     Raises:
-        UserError: a number or a start method that cannot be.
+        UserError: an invalid number or start method.
     """
     if not workers or not ranks:
         raise UserError("at least one number of workers and one of ranks is needed")
     if (least := min(workers)) < 0:
         raise UserError(f"a loader cannot have {least} workers")
     if (least := min(ranks)) < 1:
-        raise UserError(f"there is at least one rank, not {least}")
+        raise UserError(f"there must be at least one rank, not {least}")
     for method in start_methods:
         if method is not None and method not in START_METHODS:
             raise UserError(unknown("start method", method, START_METHODS))
@@ -52,9 +52,9 @@ def topologies(
 
 
 def asked(topology: Topology, scenario: Scenario, contract: Contract, persistent: str) -> bool:
-    """Whether a scenario is asked in one of the topologies.
+    """Whether a scenario is run in one of the topologies.
 
-    Persistent workers matter only from the second epoch on, and what a process leaks shows at one rank.
+    Persistent workers matter only from the second epoch on, and leaks of a process show at one rank.
     """
     if scenario.settings.get("rounds", 1) > 1 and topology.ranks > 1:
         return False
