@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.engine.judge import judge
+from badbatch.conformance.judging.verdict import Mark
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults.raises import Raise
 from badbatch.harness.plan import FaultPlan

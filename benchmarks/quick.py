@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from badbatch.conformance import scenarios
-from badbatch.conformance.commands.options import Options
+from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.engine.pool import Pool, Task
 from badbatch.conformance.engine.preparations import Preparations
 from badbatch.conformance.engine.questions import Questions
 from badbatch.conformance.engine.trial_state import stays_away
 from badbatch.conformance.judging.doubts import not_struck
-from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.judging.verdict import Mark
+from badbatch.conformance.options import Options
 from badbatch.harness.contract.calling import resolve
 from badbatch.harness.contract.source_names import IN_MEMORY, SOURCES
 from badbatch.harness.trial.history import History

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.options import Options
 from badbatch.harness.plan import FaultPlan
 from badbatch.harness.processes.supervisor import Isolation, Supervisor
 from badbatch.harness.trial.spec import Topology, TrialSpec

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from badbatch.conformance.diagnoses.diagnosis import Diagnosis
 from badbatch.conformance.judging.observed import Observed
-from badbatch.conformance.judging.verdict import Mark, Verdict
+from badbatch.conformance.judging.verdict import Diagnosis, Mark, Verdict
 from badbatch.conformance.report.model import Report
 from badbatch.conformance.report.result import TrialResult
 from badbatch.conformance.report.run import Run

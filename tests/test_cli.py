@@ -16,8 +16,8 @@ import click
 import psutil
 import pytest
 from badbatch.conformance.commands import cli, explain, glossary
-from badbatch.conformance.commands.exit_codes import ExitCode
 from badbatch.conformance.commands.progress import Progress
+from badbatch.conformance.exit_codes import ExitCode
 from badbatch.conformance.report import jsonfile, terminal
 from badbatch.conformance.report.digest import SIGNS
 from badbatch.harness.contract.job import SOURCES

@@ -8,11 +8,12 @@ import json
 from pathlib import Path
 
 import pytest
-from badbatch.conformance.commands.compare import Cell, Comparison, compare, gather, is_report
-from badbatch.conformance.commands.exit_codes import ExitCode
-from badbatch.conformance.commands.options import Options
+from badbatch.conformance.commands.compare import gather, is_report
+from badbatch.conformance.exit_codes import ExitCode
 from badbatch.conformance.judging.verdict import Mark
+from badbatch.conformance.options import Options
 from badbatch.conformance.report import comparison, jsonfile
+from badbatch.conformance.report.compared import Cell, Comparison, compare
 from badbatch.conformance.report.model import Report
 from badbatch.conformance.report.places import Column
 from badbatch.harness.errors import UserError

@@ -9,9 +9,10 @@ import pytest
 from badbatch.conformance import diagnoses
 from badbatch.conformance.checks import registry as checks
 from badbatch.conformance.diagnoses.base import Entry, diagnosis, in_order
-from badbatch.conformance.diagnoses.diagnosis import Diagnosis, diagnose
+from badbatch.conformance.diagnoses.diagnosis import diagnose
 from badbatch.conformance.judging.accounting import account
 from badbatch.conformance.judging.expectation import expect
+from badbatch.conformance.judging.verdict import Diagnosis
 from badbatch.harness.corpus.base import DiskFault
 from badbatch.harness.corpus.damage.lines.cut_line import CutLine
 from badbatch.harness.corpus.damage.oddities.gif_format import Gif

@@ -18,14 +18,15 @@ for _needed in ("PIL", "faker", "pyarrow"):
 import trials
 from badbatch.conformance import scenarios
 from badbatch.conformance.commands import cli
-from badbatch.conformance.commands.exit_codes import ExitCode
-from badbatch.conformance.commands.options import Options
+from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.engine.preparations import Preparations
 from badbatch.conformance.engine.single import judge_folder, replay
 from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.exit_codes import ExitCode
 from badbatch.conformance.judging.expectation import expect
 from badbatch.conformance.judging.ledger import Fate
-from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.judging.verdict import Mark
+from badbatch.conformance.options import Options
 from badbatch.conformance.report import terminal
 from badbatch.conformance.scenarios import disk as disk_scenarios
 from badbatch.harness.corpus.base import KINDS, State

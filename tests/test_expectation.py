@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.judging.expectation import expect
-from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.judging.verdict import Mark
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults import Effect, Fault, registry
 from badbatch.harness.faults.hang import Hang

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.judging.expectation import Owed, expect
-from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.judging.verdict import Mark
 from badbatch.harness.contract.job import Contract, declared, loader
 from badbatch.harness.corpus.damage.oddities.gif_format import Gif
 from badbatch.harness.corpus.damage.oddities.one_pixel import OnePixel

@@ -10,7 +10,8 @@ from typing import Any
 import example_report
 import pytest
 from badbatch.conformance import known
-from badbatch.conformance.judging.verdict import Mark, Verdict, judge
+from badbatch.conformance.engine.judge import judge
+from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.known import Known
 from badbatch.conformance.report import files
 from badbatch.harness.errors import UserError

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from badbatch.conformance import diagnoses
 from badbatch.conformance.diagnoses.case import Case
+from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.judging.accounting import account
 from badbatch.conformance.judging.expectation import expect
 from badbatch.conformance.judging.ledger import Fate, Ledger, Stop
-from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.judging.verdict import Mark
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults import Fault
 from badbatch.harness.faults.empty_tensor import EmptyTensor

@@ -9,15 +9,9 @@ from pathlib import Path
 
 import pytest
 from badbatch.conformance import scenarios
-from badbatch.conformance.commands.options import (
-    BY_NAME,
-    OPTIONS,
-    PERSISTENT,
-    START_METHODS,
-    Options,
-    documentation,
-    to_options,
-)
+from badbatch.conformance.commands.options_page import documentation
+from badbatch.conformance.options import BY_NAME, OPTIONS, Options, to_options
+from badbatch.conformance.options.values import PERSISTENT, START_METHODS
 from badbatch.conformance.scenarios import topologies
 from badbatch.harness.errors import UserError
 
@@ -199,7 +193,7 @@ def test_documentation_has_every_option() -> None:
 def test_the_table_is_light() -> None:
     """Reading the table imports nothing that costs a pytest user without a loader anything."""
     code = (
-        "import sys; import badbatch.conformance.commands.options\n"
+        "import sys; import badbatch.conformance.options\n"
         "heavy = {'torch', 'numpy', 'rich', 'click', 'jinja2', 'psutil'} & set(sys.modules); sys.exit(repr(heavy) if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.judging.patience import too_short
-from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.judging.verdict import Mark
 from badbatch.harness.faults.hang import Hang
 from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.plan import FaultPlan

@@ -13,8 +13,8 @@ for _needed in ("PIL", "faker"):
     pytest.importorskip(_needed)
 
 import trials
-from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.options import Options
 from badbatch.harness.sources.base import truth
 from badbatch.harness.sources.truth import Owed
 from badbatch.harness.trial.event_log import Kind

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.suite import Suite
 from badbatch.conformance.judging.verdict import Mark
+from badbatch.conformance.options import Options
 
 pytest.importorskip("pytest_timeout")
 LOADER = """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.options import Options
 from badbatch.harness.errors import LoaderError
 from trials import ROOT
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from badbatch.conformance.commands.exit_codes import ExitCode
+from badbatch.conformance.exit_codes import ExitCode
 from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.report import digest, files, jsonfile, junit, matrix, terminal
 from badbatch.conformance.report import html as htmlfile

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.options import Options
 
 pytest.importorskip("PIL")
 pytest.importorskip("faker")

@@ -13,9 +13,9 @@ for _needed in ("PIL", "faker"):
 
 import torch
 import trials
-from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.single import replay
 from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.options import Options
 from badbatch.conformance.report.model import Report
 from badbatch.harness.trial.snapshots import Album, Snapshot, snapshots
 from badbatch.harness.trial.spec import Stored

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from badbatch.conformance import scenarios
-from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.artifacts import slug
 from badbatch.conformance.engine.calibration import Calibration, calibrate
+from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.engine.suite import Suite, name_of
 from badbatch.conformance.engine.trial_state import merge, not_clean, stays_away
-from badbatch.conformance.judging.verdict import Mark, judge
+from badbatch.conformance.judging.verdict import Mark
+from badbatch.conformance.options import Options
 from badbatch.conformance.scenarios import quick
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.contract.source_names import IN_MEMORY, SOURCES

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 import trials
-from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.claims import Claims
 from badbatch.conformance.engine.pool import Done, Pool, Task
 from badbatch.conformance.engine.suite import Suite
 from badbatch.conformance.engine.trial_state import TrialState, not_clean
 from badbatch.conformance.judging.verdict import Mark
+from badbatch.conformance.options import Options
 from badbatch.conformance.report.model import Report
 from badbatch.harness.errors import HarnessError
 from badbatch.harness.faults.raises import Raise

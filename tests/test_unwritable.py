@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from badbatch.conformance.commands.options import Options
 from badbatch.conformance.engine.artifacts import Artifacts
 from badbatch.conformance.engine.pool import Pool
 from badbatch.conformance.engine.single import again
+from badbatch.conformance.options import Options
 from badbatch.harness.errors import UserError
 
 # Of torch's loader, this one fails.

@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from badbatch.conformance import scenarios
+from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.engine.preparations import Preparations
 from badbatch.conformance.engine.trial_state import stays_away
-from badbatch.conformance.judging.verdict import Mark, Verdict, judge
+from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.harness.contract.job import Contract, declared
 from badbatch.harness.processes.supervisor import Supervisor
 from badbatch.harness.trial.history import History

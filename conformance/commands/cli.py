@@ -19,8 +19,8 @@ import click
 from ...harness.errors import BadbatchError, UserError
 from ...harness.nearest import hint
 from ...harness.stopping import stoppable
-from .exit_codes import ExitCode, table
-from .options import BY_NAME, OPTIONS, Options, to_options
+from ..exit_codes import ExitCode, table
+from ..options import BY_NAME, OPTIONS, Options, to_options
 
 if TYPE_CHECKING:
     from ..report.model import Report
@@ -305,7 +305,7 @@ def explain(name: tuple[str, ...]) -> None:
     NAME is a check, a scenario, a fault, a diagnosis, a source, or a word of the reports (contested, flaky, topology …).
     Without a name: how they belong together, and all names.
     """
-    from ..report import articles
+    from . import articles
 
     width, colour = _terminal()
     text = articles.render(" ".join(name), width, colour) if name else articles.overview(width, colour)
@@ -319,7 +319,7 @@ def list_names(kind: str | None) -> None:
 
     Each with a line on it. Without a kind: what kinds there are.
     """
-    from ..report import articles
+    from . import articles
 
     width, colour = _terminal()
     if kind is None:

@@ -18,8 +18,8 @@ from ...harness.corpus.damage import disk_faults
 from ...harness.errors import UserError
 from ...harness.faults import Fault, registry
 from .. import checks
-from . import explain, glossary, options
-from .exit_codes import ExitCode
+from ..exit_codes import ExitCode
+from . import explain, glossary, options_page
 
 BY_HAND = ("README.md",)
 """Pages that hold generated tables, relative to the repository's root."""
@@ -35,7 +35,7 @@ def pages() -> dict[str, str]:
         "docs/diagnoses.md": _page("diagnoses", "Diagnoses", _DIAGNOSES),
         "docs/faults.md": _faults(),
         "docs/glossary.md": _glossary(),
-        "docs/options.md": options.documentation(),
+        "docs/options.md": options_page.documentation(),
     }
 
 

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 
 from ...harness.trial.history import History
 from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger
+from ..judging.verdict import Diagnosis
 from .base import registry
 from .case import Case
-
-
-@dataclasses.dataclass(frozen=True)
-class Diagnosis:
-    """A cause that fits what was seen."""
-
-    id: str
-    text: str
-
-    def to_json(self) -> dict[str, str]:
-        """``{"id", "text"}``."""
-        return dataclasses.asdict(self)
 
 
 def diagnose(check: str, history: History, ledger: Ledger, expected: Expectation) -> Diagnosis | None:

@@ -11,7 +11,7 @@ from ...harness.contract.source_names import SOURCES
 from ...harness.errors import LoaderError
 from ...harness.trial.spec import Topology, TrialSpec
 from .. import checks, scenarios
-from ..commands.options import Options
+from ..options import Options
 from ..scenarios import quick
 from ..scenarios.base import Scenario
 from ..scenarios.topologies import asked, topologies

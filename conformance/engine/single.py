@@ -21,11 +21,12 @@ from ..judging.accounting import account
 from ..judging.expectation import expect
 from ..judging.ledger import Stop
 from ..judging.observed import observe
-from ..judging.verdict import Verdict, judge
+from ..judging.verdict import Verdict
 from ..report.model import Report
 from ..report.result import TrialResult
 from ..report.run import Run
 from .artifacts import keep_pictures
+from .judge import judge
 
 
 def again(folder: str | Path) -> str:

@@ -20,15 +20,16 @@ from ...harness.processes.supervisor import Supervisor
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
 from .. import known
-from ..commands.options import Options
 from ..judging import probe
 from ..judging.doubts import not_struck
-from ..judging.verdict import Mark, Verdict, judge
+from ..judging.verdict import Mark, Verdict
+from ..options import Options
 from ..report.model import Report
 from ..report.result import TrialResult
 from ..report.run import Run
 from .artifacts import Artifacts, keep_pictures
 from .claims import Claims
+from .judge import judge
 from .policy import CONFIRM, Next, Policy
 from .pool import Done, Pool, Task
 from .preparations import Preparations
@@ -453,7 +454,7 @@ def check_loader(loader: str, **options: Any) -> Report:
 
     Args:
         loader: ``pkg.module:attr``, or a factory that can be imported by its module and name.
-        options: fields of :class:`~badbatch.conformance.commands.options.Options`.
+        options: fields of :class:`~badbatch.conformance.options.Options`.
 
     Raises:
         UserError: the loader, or an option, is wrong.

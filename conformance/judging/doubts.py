@@ -10,7 +10,6 @@ from ...harness.sources.base import truth
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
-from ..checks.base import with_effects
 from .accounting import unlisted_pipes
 from .deaths import FROM_OUTSIDE
 from .expectation import Expectation
@@ -66,7 +65,7 @@ def _not_read(history: History) -> bool:
     On disk a read without a record only counts as missing if it would kill or hang.
     """
     spec = history.spec
-    seen_to_read = truth(spec).reads_recorded or with_effects(Effect.CRASH, Effect.STALL)(spec)
+    seen_to_read = truth(spec).reads_recorded or any(fault.effect in (Effect.CRASH, Effect.STALL) for fault in spec.plan.values())
     return bool(spec.plan) and not len(history.struck) and seen_to_read
 
 

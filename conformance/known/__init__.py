@@ -48,7 +48,7 @@ _FIELDS = (*_TEXTS, "flaky")
 _OLD_NAMES = {"unsteady": "flaky"}  # what files that are older than the name may still call a field
 _TOP = ("known", "loader")
 PLACEHOLDER = "FILL IN: why is this failure accepted?"
-"""The reason in a known file that was written from a run (:mod:`.writing`), until someone gives the true one."""
+"""The reason in a known file that was written from a run (``--write-known``), until someone gives the true one."""
 
 _WILD = set("*?[")
 

@@ -15,9 +15,9 @@ from ...harness.contract.calling import describe, resolve
 from ...harness.contract.source_names import DEFAULT
 from ...harness.sources.base import promised
 from ...harness.trial.spec import TrialSpec
-from ..commands.options import Options
 from ..engine.suite import Suite, name_of
 from ..judging.verdict import Mark
+from ..options import Options
 from .items import settle
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -81,7 +81,7 @@ def parametrize_with_checks(loader: Any, **options: Any) -> Callable[[F], F]:
 
     Args:
         loader: a factory or class at the top level of a module, or its name ``pkg.module:attr``.
-        options: fields of :class:`~badbatch.conformance.commands.options.Options`.
+        options: fields of :class:`~badbatch.conformance.options.Options`.
 
     Raises:
         UserError: the loader cannot be imported by a name, or an option is wrong.

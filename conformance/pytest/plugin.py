@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ...harness.errors import UserError
-from ..commands.options import BY_NAME, OPTIONS, to_options
+from ..options import BY_NAME, OPTIONS, to_options
 from .selection import select
 
 

@@ -19,10 +19,10 @@ import pytest
 from ...harness.errors import HarnessError, UserError
 from ...harness.stopping import stoppable
 from .. import known
-from ..commands.options import Options
 from ..engine.artifacts import slug
 from ..engine.suite import Suite
 from ..judging.verdict import Verdict
+from ..options import Options
 from ..report.broken import MOST_FIRST
 from ..report.digest import digest
 from ..report.files import check_target, write

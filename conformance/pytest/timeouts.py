@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from ..commands.options import Options
 from ..engine.claims import ELSEWHERE_S
 from ..engine.policy import CONFIRM
+from ..options import Options
 from .items import Backstop, TrialCheck
 from .selection import is_typed
 

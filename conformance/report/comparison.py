@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from ...harness.contract.source_names import DEFAULT
-from ..commands.compare import Comparison
+from .compared import Comparison
 from .digest import SIGNS
 from .html import page
 from .model import Report

@@ -64,7 +64,7 @@ def _text(format: str, reports: Sequence[Report]) -> str:
 
         return junit.dumps(reports)
     if format == "write-known":
-        from ..known import writing
+        from . import known_file
 
-        return writing.dumps(reports)
+        return known_file.dumps(reports)
     raise UserError(unknown("report format", format, FORMATS))

@@ -10,7 +10,7 @@ from typing import Any
 from ...harness.contract.job import Contract
 from ...harness.errors import UserError
 from ...harness.trial.spec import Topology
-from ..commands.exit_codes import ExitCode
+from ..exit_codes import ExitCode
 from ..judging.verdict import Mark, Verdict
 from .card import Fact, card
 from .headline import conclusion, first_failures, short, totals

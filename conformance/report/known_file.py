@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ...harness.trial.spec import Topology
 from ..judging.verdict import Mark, Verdict
-from ..report.headline import by_trial
-from ..report.model import Report
-from ..report.printable import printable
-from . import PLACEHOLDER
+from ..known import PLACEHOLDER
+from .headline import by_trial
+from .model import Report
+from .printable import printable
 
 _HEAD = """\
 # Known failures, written by badbatch from a run.

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from ..commands import explain
-from .terminal import field, heading, to_string
+from ..report.terminal import field, heading, to_string
+from . import explain
 
 
 def render(name: str, width: int, colour: bool) -> str:

@@ -1,0 +1,120 @@
+"""The settings of a run of the suite, as data."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from ...harness.errors import UserError
+from .table import OPTIONS
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The settings of a run of the suite.
+
+    Raises:
+        UserError: a value that cannot be, or two that contradict each other.
+    """
+
+    workers: tuple[int, ...] = (0, 2)
+    ranks: tuple[int, ...] = (1, 2)
+    samples: int = 40
+    """Where the scenario does not say; at least 8, so that a scenario with a damaged batch has a whole one as well."""
+    batch_size: int = 4
+    """Where the scenario does not say."""
+    quick: bool = False
+    """Only the scenarios and topologies of :mod:`badbatch.conformance.scenarios.quick`."""
+    scenarios: tuple[str, ...] = ()
+    """Globs; none: all."""
+    not_scenarios: tuple[str, ...] = ()
+    """Globs of scenarios that are left out."""
+    checks: tuple[str, ...] = ()
+    """Globs; none: all."""
+    not_checks: tuple[str, ...] = ()
+    """Globs of checks that are left out."""
+    timeout: float = 1.0
+    """Seconds: the job's, in scenarios that have one."""
+    deadline: float = 30.0
+    """Seconds: after them a trial is ended from outside."""
+    start_methods: tuple[str | None, ...] = (None,)
+    """None: the platform's own."""
+    persistent_workers: Literal["auto", "always", "never"] = "auto"
+    """When the workers of one epoch are asked to serve the next one too."""
+    isolation: Literal["auto", "fork", "spawn"] = "auto"
+    jobs: int | None = None
+    """Trials at once; None: as many as the processors allow."""
+    seed: int = 0
+    repeat: int = 1
+    known: tuple[str, ...] = ()
+    """Paths of known files, or names of those that come with badbatch."""
+    keep: Path | None = None
+    """Where the folders of all trials are kept; None: only those of failing ones, where the command says."""
+
+    def __post_init__(self) -> None:
+        problems = []
+        for option in OPTIONS:
+            if option.field is None or option.repeatable:
+                continue
+            value = getattr(self, option.field)
+            if value is not None and (problem := option.check(value)):
+                problems.append(f"{option.field}: {problem}")
+        problems += [f"{' and '.join(names)}: {text}" for names, text in _contradictions(dataclasses.asdict(self))]
+        if problems:
+            raise UserError("\n".join(problems))
+
+
+def _contradictions(values: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    """Fields that contradict each other, and why; each field alone is valid."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    if values["quick"] and values["scenarios"]:
+        found.append((("quick", "scenarios"), "the first chooses the scenarios by itself: give one of the two"))
+    timeout, deadline = values["timeout"], values["deadline"]
+    if deadline < 2 * timeout + 1:
+        text = f"a trial of {deadline:g} s leaves no time to see a timeout of {timeout:g} s"
+        found.append((("timeout", "deadline"), f"{text}: the deadline must be at least {2 * timeout + 1:g} s"))
+    if values["batch_size"] * 2 > values["samples"]:  # else the damaged batch would be the only one
+        text = f"{values['samples']} samples make fewer than two batches of {values['batch_size']}"
+        found.append((("samples", "batch_size"), f"{text}: no batch would be left beside a damaged one"))
+    if any(values["start_methods"]) and not any(values["workers"]):
+        found.append((("workers", "start_methods"), "without workers no start method plays a part"))
+    if values["persistent_workers"] == "always" and not any(values["workers"]):
+        found.append((("workers", "persistent_workers"), "without workers there are none that could stay"))
+    return found
+
+
+def to_options(
+    values: Mapping[str, str | Sequence[str] | bool | None],
+    sources: Mapping[str, str] | None = None,
+    folders: Mapping[str, Path] | None = None,
+) -> Options:
+    """The suite's options from texts, by the names of :data:`OPTIONS`; names that are not the suite's are passed over.
+
+    Args:
+        values: the text of each option, or several texts for a repeatable one; missing, None or empty: the default.
+        sources: what gave each, for messages: ``--loader-workers``, ``loader_workers in pytest.ini``.
+        folders: where the relative paths of an option start from; missing: the current directory.
+
+    Raises:
+        UserError: one line for each wrong or contradictory value, which begins with its source.
+    """
+    fields: dict[str, Any] = {}
+    where: dict[str, str] = {}
+    problems: list[str] = []
+    for option in OPTIONS:
+        if option.field is None:
+            continue
+        where[option.field] = (sources or {}).get(option.name, option.name)
+        try:
+            fields[option.field] = option.value(
+                values.get(option.name), where[option.field], (folders or {}).get(option.name)
+            )
+        except UserError as error:
+            problems.append(str(error))
+    if not problems:
+        problems = [f"{' and '.join(where[name] for name in names)}: {text}" for names, text in _contradictions(fields)]
+    if problems:
+        raise UserError("\n".join(problems))
+    return Options(**fields)
