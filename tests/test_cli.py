@@ -98,11 +98,6 @@ def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"{code.value}  {code.meaning}" in text
 
 
-def test_kinds_agree() -> None:
-    """What can be listed is what there are articles on."""
-    assert cli.KINDS == explain.KINDS
-
-
 @pytest.mark.parametrize("kind", cli.KINDS)
 def test_everything_is_explained(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each name of each registry is listed on a line of its own, and explained with its title."""

@@ -14,6 +14,7 @@ from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.known import Known
 from badbatch.conformance.report import files
+from badbatch.conformance.report.formats import report_formats
 from badbatch.harness.errors import UserError
 from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.trial.spec import Topology
@@ -336,7 +337,7 @@ def test_a_known_file_is_never_overwritten(tmp_path: Path) -> None:
     """A file that is there is refused before the run, and stays as it is."""
     path = written(tmp_path, "")
     with pytest.raises(UserError, match="it is there already; give the name of a new file"):
-        files.check_target(path, format="write-known")
+        files.check_target(path, format=report_formats()["write-known"])
     with pytest.raises(UserError, match="it is there already"):
         files.write("write-known", path, [example_report.report()])
     assert path.read_text() == ""

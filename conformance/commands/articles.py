@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ..report.terminal import field, heading, to_string
 from . import explain
+from .kinds import KINDS
 
 
 def render(name: str, width: int, colour: bool) -> str:
@@ -48,7 +49,7 @@ def _overview(width: int) -> Iterator[Text]:
             yield Text("")
         for line in textwrap.wrap(paragraph, width):
             yield Text(line)
-    for kind in explain.KINDS:
+    for kind in KINDS:
         names = explain.names_of(kind)
         yield from heading(f"{len(names)} {kind}")
         for line in textwrap.wrap(", ".join(names), width - 2, break_on_hyphens=False):
@@ -57,24 +58,14 @@ def _overview(width: int) -> Iterator[Text]:
     yield Text("badbatch explain NAME says more of any of them.")
 
 
-_WHAT = {
-    "checks": "promises that a loader is held to",
-    "scenarios": "faults, where they strike, and settings of the job",
-    "faults": "what can go wrong when a sample is read or stored",
-    "diagnoses": "likely causes of failures",
-    "sources": "what a loader is offered",
-    "words": "words of the reports",
-}
-
-
 def kinds(colour: bool) -> str:
     """One line for each kind of names: how many there are, and what they are."""
     return to_string(_kinds(), colour)
 
 
 def _kinds() -> Iterator[Text]:
-    for kind in explain.KINDS:
-        yield Text.assemble((f"{kind:11}", "bold"), f"{len(explain.names_of(kind)):4}  {_WHAT[kind]}")
+    for kind in KINDS:
+        yield Text.assemble((f"{kind:11}", "bold"), f"{len(explain.names_of(kind)):4}  {KINDS[kind]}")
     yield Text("")
     yield Text("badbatch list KIND lists the names of a kind, and badbatch explain NAME says more of any of them.")
 

@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,13 +21,14 @@ from ...harness.nearest import hint
 from ...harness.stopping import stoppable
 from ..exit_codes import ExitCode, table
 from ..options import BY_NAME, OPTIONS, Options, to_options
+from ..report.formats import Format, comparison_formats, report_formats
+from .kinds import KINDS
 
 if TYPE_CHECKING:
     from ..report.model import Report
 
 FAILURES = Path(".badbatch")
 """Where the folders of failing trials are kept, in the current directory."""
-KINDS = ("checks", "scenarios", "faults", "diagnoses", "sources", "words")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -91,20 +92,29 @@ def badbatch(context: click.Context) -> None:
         click.echo(context.get_help() + "\n" + _START)
 
 
-def _suite_options(*more: str, without: Sequence[str] = ()) -> Callable[[F], F]:
-    """The suite's options from the table, and those of the command alone that are named."""
-    names = [option.name for option in OPTIONS if option.field is not None and option.name not in without]
-
-    def decorate(command: F) -> F:
-        for name in reversed([*names, *more]):
-            option = BY_NAME[name]
+def _suite_options(command: F) -> F:
+    """The suite's options from the table."""
+    for option in reversed(OPTIONS):
+        if option.field is not None:
             how: dict[str, Any] = {"metavar": option.metavar, "multiple": option.repeatable}
             if option.is_flag:
                 how = {"is_flag": True}
             command = click.option(option.flag_for_cli, help=option.full_help, **how)(command)
+    return command
+
+
+def _formats(formats: Iterable[Format[Any]]) -> Callable[[F], F]:
+    """An option for each format, that names the file to write."""
+
+    def decorate(command: F) -> F:
+        for format in sorted(formats, key=lambda format: format.name, reverse=True):
+            command = click.option(f"--{format.name}", metavar="FILE", help=format.title)(command)
         return command
 
     return decorate
+
+
+_OF_ONE_TRIAL = [format for format in report_formats().values() if not format.complete]
 
 
 _quiet = click.option("-q", "--quiet", is_flag=True, help="No progress, and of the report only its last line.")
@@ -115,37 +125,32 @@ def _options(given: dict[str, Any]) -> Options:
     return to_options(values, {name: option.flag_for_cli for name, option in BY_NAME.items()})
 
 
-def _targets(**given: str | None) -> dict[str, Path]:
-    """Where each report is to go; asked before the run, so that a wrong path costs no run."""
+def _targets(given: dict[str, Any], formats: Mapping[str, Format[Any]]) -> dict[str, Path]:
+    """Take from what was given where each report is to go; checked before the run, so that a wrong path costs no run."""
     from ..report.files import check_target
 
-    found = {kind: Path(path) for kind, path in given.items() if path}
-    for kind, path in found.items():
-        check_target(path, format=kind)
+    paths = {name: given.pop(name.replace("-", "_"), None) for name in formats}
+    found = {name: Path(path) for name, path in paths.items() if path}
+    for name, path in found.items():
+        check_target(path, format=formats[name])
     return found
 
 
 @badbatch.command()
 @click.argument("loader", metavar="LOADER")
-@_suite_options("json", "html", "junit", "write-known")
+@_suite_options
+@_formats(report_formats().values())
 @_quiet
-def run(
-    loader: str,
-    quiet: bool,
-    json: str | None,
-    html: str | None,
-    junit: str | None,
-    write_known: str | None,
-    **given: Any,
-) -> ExitCode:
+def run(loader: str, quiet: bool, **given: Any) -> ExitCode:
     """Check the promises of LOADER (pkg.module:attr).
 
     Runs the conformance suite. The current directory is importable. The folders of failing trials are kept in .badbatch,
     for badbatch replay and badbatch judge. Ctrl-C, SIGTERM and SIGHUP end the run: the report over the trials that have a
     result is printed and written, and the exit code is 130.
     """
+    formats = report_formats()
+    targets = _targets(given, formats)
     options = _options(given)
-    targets = _targets(json=json, html=html, junit=junit, **{"write-known": write_known})
     from ..engine.suite import Suite
     from .progress import Progress
 
@@ -161,7 +166,7 @@ def run(
             interrupted = True
             report = suite.so_far(interrupted=True)
     if interrupted:
-        targets.pop("write-known", None)  # what did not run is no known failure, and what did is not all
+        targets = {name: path for name, path in targets.items() if not formats[name].complete}
     try:
         _write(targets, [report])
     finally:  # a full disk must not cost the report
@@ -180,8 +185,8 @@ def _command() -> str:
 def _write(targets: dict[str, Path], reports: list[Report]) -> None:
     from ..report.files import write
 
-    for kind, path in targets.items():
-        write(kind, path, reports)
+    for name, path in targets.items():
+        write(name, path, reports)
 
 
 def _print_report(report: Report, quiet: bool, aside: bool = False) -> None:
@@ -211,31 +216,27 @@ def _terminal(aside: bool = False) -> tuple[int, bool]:
 
 @badbatch.command()
 @click.argument("names", metavar="LOADER|REPORT.json...", nargs=-1, required=True)
-@_suite_options("json", "html")
-@click.option("--markdown", metavar="FILE", help="Write the comparison as Markdown.")
+@_suite_options
+@_formats(comparison_formats().values())
 @_quiet
-def compare(
-    names: tuple[str, ...], quiet: bool, json: str | None, html: str | None, markdown: str | None, **given: Any
-) -> ExitCode:
+def compare(names: tuple[str, ...], quiet: bool, **given: Any) -> ExitCode:
     """Put several loaders side by side.
 
     Runs the suite over each. A file written with --json (or by pytest with --loader-json) is used in place of its loader,
     which is then not run. The exit code is the worst of the loaders'.
     """
+    formats = comparison_formats()
+    targets = _targets(given, formats)
     options = _options(given)
-    targets = _targets(json=json, html=html, markdown=markdown)
     from ..report import comparison
-    from ..report.files import write_text_to
-    from ..report.jsonfile import dumps
+    from ..report.files import write_as
     from . import compare as comparing
     from .progress import Progress
 
     with Progress(quiet) as progress:
         found = comparing.gather(names, options, progress.begin, progress.judged, _command())
-    texts = {"json": lambda: dumps(found.to_json()), "html": lambda: comparison.html(found)}
-    texts["markdown"] = lambda: comparison.markdown(found)
-    for kind, path in targets.items():
-        write_text_to(texts[kind](), path)
+    for name, path in targets.items():
+        write_as(formats[name], path, found)
     aside = Path("-") in targets.values()
     if not quiet:
         width, colour = _terminal(aside)
@@ -253,14 +254,14 @@ def compare(
     help="Make the corpus of the trial in this folder, and keep it to be looked at.",
 )
 @click.option("--isolation", metavar=BY_NAME["isolation"].metavar, help=BY_NAME["isolation"].full_help)
-@click.option("--json", metavar="FILE", help=BY_NAME["json"].help)
+@_formats(_OF_ONE_TRIAL)
 @_quiet
 def replay(
-    trial: Path, keep: Path | None, keep_corpus: Path | None, isolation: str | None, json: str | None, quiet: bool
+    trial: Path, keep: Path | None, keep_corpus: Path | None, isolation: str | None, quiet: bool, **given: Any
 ) -> ExitCode:
     """Run a stored trial again, exactly as it was, and judge it."""
     how = BY_NAME["isolation"].value(isolation, "--isolation")
-    targets = _targets(json=json)
+    targets = _targets(given, report_formats())
     from ..engine import single
 
     report, history = single.replay(trial, keep, how, keep_corpus)
@@ -273,11 +274,11 @@ def replay(
 
 @badbatch.command()
 @click.argument("folder", metavar="TRIAL_FOLDER", type=click.Path(path_type=Path))
-@click.option("--json", metavar="FILE", help=BY_NAME["json"].help)
+@_formats(_OF_ONE_TRIAL)
 @_quiet
-def judge(folder: Path, json: str | None, quiet: bool) -> ExitCode:
+def judge(folder: Path, quiet: bool, **given: Any) -> ExitCode:
     """Judge a recorded trial again. Nothing is run."""
-    targets = _targets(json=json)
+    targets = _targets(given, report_formats())
     from ..engine import single
 
     report, history = single.judge_folder(folder)
@@ -313,7 +314,7 @@ def explain(name: tuple[str, ...]) -> None:
 
 
 @badbatch.command("list")
-@click.argument("kind", type=click.Choice(KINDS), required=False)
+@click.argument("kind", type=click.Choice(list(KINDS)), required=False)
 def list_names(kind: str | None) -> None:
     """List all names of a kind.
 

@@ -19,10 +19,12 @@ from ...harness.trial.spec import Topology, TrialSpec
 from .. import checks, diagnoses
 from ..checks.base import spans
 from ..diagnoses.base import Entry
+from ..report.formats import comparison_formats, report_formats
 from ..scenarios import ON_DISK, PLAIN, names
 from ..scenarios.base import Scenario
 from ..scenarios.disk import FILES, Damage, DiskScenario
 from . import glossary
+from .kinds import KINDS
 
 _EXAMPLE = Topology(workers=2, ranks=2)
 _SAMPLES, _BATCH_SIZE = 40, 4
@@ -33,7 +35,7 @@ class Article:
     """All that is to be said of one name."""
 
     kind: str
-    """``check``, ``scenario``, ``fault``, ``diagnosis``, ``source`` or ``word``."""
+    """``check``, ``scenario``, ``fault``, ``diagnosis``, ``source``, ``format`` or ``word``."""
     name: str
     title: str
     parts: tuple[tuple[str, str], ...]
@@ -180,6 +182,21 @@ def _diagnosis(entry: Entry) -> Article:
     return _article("diagnosis", entry.id, entry.cause, [("fix", entry.fix)])
 
 
+def _format(name: str) -> Article:
+    """A report format, with the options that switch it on."""
+    of_a_run, of_a_comparison = report_formats().get(name), comparison_formats().get(name)
+    parts = []
+    if of_a_run is not None:
+        commands = ("run",) if of_a_run.complete else ("run", "replay", "judge")
+        parts.append(("command", ", ".join(f"badbatch {command} --{name} FILE" for command in commands)))
+        parts.append(("pytest", f"--loader-{name} FILE" if of_a_run.in_pytest else ""))
+    if of_a_comparison is not None:
+        parts.append(("comparison", f"badbatch compare --{name} FILE"))
+    found = of_a_run or of_a_comparison
+    assert found is not None
+    return _article("format", name, found.title, [*parts, ("ending", found.suffix)])
+
+
 def _term(kind: str, term: glossary.Term) -> Article:
     return _article(kind, term.name, term.meaning, [("also", ", ".join(term.also)), ("see", ", ".join(term.see))])
 
@@ -221,16 +238,16 @@ def example_on_disk(scenario: DiskScenario) -> TrialSpec:
 
 disk_faults()  # registers them, so that they are listed with those in memory
 
-_ARTICLES: dict[str, dict[str, Callable[[], Article]]] = {
+_OF_EACH: dict[str, dict[str, Callable[[], Article]]] = {
     "checks": {name: partial(_check, check) for name, check in checks.registry().items()},
     "scenarios": {name: partial(_scenario_of, name) for name in names()},
     "faults": {kind: partial(_fault, kind, cls) for kind, cls in faults.registry().items()},
     "sources": {term.name: partial(_term, "source", term) for term in glossary.SOURCES},
+    "formats": {name: partial(_format, name) for name in sorted({*report_formats(), *comparison_formats()})},
     "words": {term.name: partial(_term, "word", term) for term in glossary.WORDS},
     "diagnoses": {name: partial(_diagnosis, entry) for name, entry in diagnoses.registry().items()},
 }
-KINDS = ("checks", "scenarios", "faults", "diagnoses", "sources", "words")
-"""What can be listed."""
+_ARTICLES = {kind: _OF_EACH[kind] for kind in KINDS}
 _ALSO = {other: term.name for term in glossary.WORDS for other in term.also}
 
 OVERVIEW = """\

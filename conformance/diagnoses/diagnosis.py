@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from ...harness.trial.history import History
 from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..report.formats import report_formats
 from .option import Option
 from .values import (
     ISOLATIONS,
@@ -61,12 +62,8 @@ OPTIONS: tuple[Option, ...] = (
            repeatable=True, is_path=True),
     Option("keep", "Keep the folders of all trials here, to be run or judged again; without it those of failing trials are kept, "
            "in pytest's cache folder or, by the command, in .badbatch.", "DIR", "", "keep", Path, is_path=True),
-    Option("json", "Write the report as JSON (docs/report-schema.md); - is standard output.", "FILE", convert=Path,
-           is_path=True),
-    Option("html", "Write the report as one self-contained HTML file.", "FILE", convert=Path, is_path=True),
-    Option("write-known", "Write the failures of this run as a new known file, with reasons to fill in.", "FILE", convert=Path,
-           is_path=True),
-    Option("junit", "Write the verdicts as JUnit XML.", "FILE", convert=Path, places=("command",)),
+    *(Option(format.name, format.title, "FILE", convert=Path, is_path=True,
+             places=("pytest", "command") if format.in_pytest else ("command",)) for format in report_formats().values()),
 )
 # fmt: on
 

@@ -10,6 +10,7 @@ import pytest
 
 from ...harness.errors import UserError
 from ..options import BY_NAME, OPTIONS, to_options
+from ..report.formats import report_formats
 from .selection import select
 
 
@@ -42,8 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
         options = to_options(values, sources, folders)
         files = {
             name: path
-            for name in ("json", "html", "write-known")
-            if (path := BY_NAME[name].value(values[name], sources[name], folders.get(name))) is not None
+            for name, format in report_formats().items()
+            if format.in_pytest and (path := BY_NAME[name].value(values[name], sources[name], folders.get(name))) is not None
         }
     except UserError as error:
         raise pytest.UsageError(*str(error).splitlines()) from None

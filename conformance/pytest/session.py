@@ -26,6 +26,7 @@ from ..options import Options
 from ..report.broken import MOST_FIRST
 from ..report.digest import digest
 from ..report.files import check_target, write
+from ..report.formats import report_formats
 from ..report.model import Report
 from ..report.terminal import render
 from .items import Group, TrialCheck
@@ -68,7 +69,7 @@ class Session:
         """Find out before the run, not after it, that a report could not be written."""
         try:
             for name, target in self._files.items():
-                check_target(target, self._config.invocation_params.dir, name)
+                check_target(target, self._config.invocation_params.dir, report_formats()[name])
         except UserError as error:
             raise pytest.UsageError(str(error)) from None
 
@@ -216,7 +217,7 @@ class Session:
         self._interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
         reports = self.reports()
         for name, target in self._files.items():
-            if not reports or (self._interrupted and name == "write-known"):  # what is known is not known in part
+            if not reports or (self._interrupted and report_formats()[name].complete):
                 continue
             try:
                 write(name, target, reports, self._config.invocation_params.dir)
