@@ -22,6 +22,9 @@ what the consumer does
 ``break`` ``capped``    it leaves the epoch; it gives up
 ``unreadable``          it gets a batch that has no ids
 ``epoch``               the next epoch begins (the first does by itself)
+``rebuilt``             it closes the loader and builds another one in the same process
+``saved`` ``resumed``   it takes the loader's state; in a new process it builds a loader and loads that state (the story's
+                        ``phases`` say so)
 ``len10``               len() says 10
 ``skipped2``            loader.skipped says 2; ``skipped:5,9`` names them
 ``waited``              in lock step the other ranks do not come to this step
@@ -65,8 +68,9 @@ from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults import Effect
 from badbatch.harness.faults.raises import Raise
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.trial.event_log import RECORD, Cap, Content, Kind, Remains, Where
+from badbatch.harness.trial.event_log import RECORD, Actor, Cap, Content, Kind, Remains, Where
 from badbatch.harness.trial.history import Ended, History
+from badbatch.harness.trial.phases import Batches, left_early, plain, rebuilt
 from badbatch.harness.trial.spec import Topology, TrialSpec
 
 _TICK = 1_000_000  # nanoseconds a token
@@ -123,7 +127,10 @@ def history_of(
     faults = dict(plan or {})
     for match in re.finditer(r"\bfault(\d+)", story):
         faults.setdefault(int(match.group(1)), Raise())
-    settings.setdefault("epochs", 1 + tokens.count("epoch"))
+    epochs, left = settings.pop("epochs", 1 + tokens.count("epoch")), settings.pop("break_after", None)
+    if "rebuilt" in tokens:
+        settings["phases"] = rebuilt(1 + tokens.count("rebuilt"), None if left is None else Batches(left))
+    settings.setdefault("phases", plain(epochs) if left is None else left_early(left, epochs))
     spec = TrialSpec(
         loader="stories:teller",
         directory="/",
@@ -178,8 +185,10 @@ class _Teller:
         self._records: list[tuple[int, ...]] = []
         self._texts: dict[tuple[int, int], dict[str, Any]] = {}
         self._rank, self._worker = 0, -1
-        ranks = spec.topology.ranks
+        ranks = spec.most_ranks
         self._epochs = [-1] * ranks
+        self._phases = [0] * ranks
+        self._lives = [0] * ranks
         self._steps = [0] * ranks
         self._asked = [False] * ranks
         self._stages = [_Stage.BUILT] * ranks
@@ -191,10 +200,10 @@ class _Teller:
 
     def tell(self, tokens: Sequence[str]) -> History:
         for self._rank in range(self._spec.topology.ranks):
-            self._write(Kind.BUILDING)
+            self._write(Kind.BUILDING, epoch=-1)
             self._never_built[self._rank] = any("raise@factory" in token for token in tokens)
             if not self._never_built[self._rank]:
-                self._write(Kind.BUILT)
+                self._write(Kind.BUILT, epoch=-1)
         standing = (0, -1)
         for token in tokens:
             self._now += _TICK
@@ -229,12 +238,13 @@ class _Teller:
 
     @property
     def _pid(self) -> int:
-        first = _CONSUMER_PID + _PIDS_A_RANK * self._rank
+        first = _CONSUMER_PID + _PIDS_A_RANK * (self._rank + self._lives[self._rank] * self._spec.most_ranks)
         return first if self._worker < 0 else first + _WORKER_PID + self._worker
 
     def _write(self, kind: Kind, sample: int = -1, aux: int = 0, flags: int = 0, epoch: int | None = None) -> None:
         number = self._epochs[self._rank] if epoch is None else epoch
-        self._records.append((self._now, sample, aux, self._pid, self._worker, number, kind, flags, self._rank))
+        phase, actor = self._phases[self._rank], Actor.RANK if self._worker < 0 else Actor.WORKER
+        self._records.append((self._now, sample, aux, self._pid, self._worker, phase, number, kind, flags, self._rank, actor))
 
     def _say(self, type_name: str, message: str) -> int:
         cls = getattr(builtins, type_name, None)
@@ -257,10 +267,20 @@ class _Teller:
             return True
         return self._reads(token) or self._ends(token)
 
+    def _build_again(self) -> None:
+        self._phases[self._rank] += 1
+        self._epochs[self._rank] = self._spec.phases[self._phases[self._rank]].first_epoch - 1
+        self._stages[self._rank] = _Stage.BUILT
+        self._steps[self._rank] = 0
+        self._write(Kind.BUILDING, epoch=-1)
+        self._write(Kind.BUILT, epoch=-1)
+
     def _begin_epoch(self) -> None:
         if self._stages[self._rank] is not _Stage.BUILT:
             self._go_on_to(_Stage.BETWEEN)
         self._epochs[self._rank] += 1
+        if self._epochs[self._rank] > self._spec.phases[self._phases[self._rank]].last_epoch:
+            self._phases[self._rank] = min(self._phases[self._rank] + 1, len(self._spec.phases) - 1)
         self._steps[self._rank] = 0
         self._stages[self._rank] = _Stage.EPOCH
         self._write(Kind.EPOCH)
@@ -329,7 +349,24 @@ class _Teller:
         elif token == "waited":
             self._write(Kind.WAITED, self._say("RuntimeError", "timed out"), aux=step - 1)
         else:
-            return self._closes(token)
+            return self._closes(token) or self._changes_phase(token)
+        return True
+
+    def _changes_phase(self, token: str) -> bool:
+        if token == "rebuilt":
+            self._go_on_to(_Stage.CLOSED)
+            self._build_again()
+        elif token == "saved":
+            self._write(Kind.BROKE, aux=self._steps[self._rank] - 1)
+            self._write(Kind.SAVED, 100, aux=self._steps[self._rank])
+        elif token == "resumed":
+            self._go_on_to(_Stage.CLOSED)
+            self._write(Kind.FINISHED, epoch=-1)
+            self._lives[self._rank] += 1
+            self._build_again()
+            self._write(Kind.LOADED, self._spec.phases[self._phases[self._rank]].load or 0, epoch=-1)
+        else:
+            return False
         return True
 
     def _length(self, length: int) -> None:

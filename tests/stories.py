@@ -36,9 +36,9 @@ STORIES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("raise:ValueError:a raise:ValueError:a raise:ValueError:a capped:errors", {}),
     ("0-1 0-1 0-1 0-1 0-1 0-1 0-1 0-1 0-1 capped", {"samples": 2, "batch": 2}),
     ("0-3 end closing closed", {}),
-    ("0-3 end left:thread:prefetcher", {"rounds": 2}),
-    ("0-3 end left:file:tmp123", {"rounds": 2}),
-    ("0-3 end kept:thread:monitor", {"rounds": 2}),
+    ("0-3 end rebuilt 0-3 4-7 end left:thread:prefetcher", {}),
+    ("0-3 end rebuilt 0-3 end left:file:tmp123", {}),
+    ("0-3 end rebuilt 0-3 end kept:thread:monitor", {}),
     ("r0: 0,2 4,6 end r1: 1,3 5,7 end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("r0: 0,2 4,6 waited end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2, "lockstep": True}),
     ("0-3 ask died:-11", {}),
@@ -55,5 +55,7 @@ NOT_ACTED = {
     "~": "without an id it is a picture that shows no sample: on disk alone, see test_stored_batch.py",
     "%": "samples of several fields are on disk alone: see test_stored_batch.py",
     "^": "the same",
+    "saved": "states are saved and loaded by real loaders: see test_phases.py",
+    "resumed": "the same",
 }
 """Words of the language that no story here can hold, each with the reason."""

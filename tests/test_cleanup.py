@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from badbatch.harness.processes import cleanup
 from badbatch.harness.processes.cleanup import clear_away, standing_segments
 from badbatch.harness.processes.semaphores import semaphore_prefix
-from badbatch.harness.trial.event_log import RECORD, Kind, Recorder
+from badbatch.harness.trial.event_log import HEADER, Kind, Recorder, read_log
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="segments are files on Linux alone")
 PID = 4_000_000 + os.getpid() % 100_000  # of the trial; near the largest that Linux gives, so that no other program has it
@@ -94,9 +93,9 @@ def test_the_processes_of_a_trial_are_read_from_its_record(segment: Path, tmp_pa
     record(Kind.BUILDING)
     record.close()
     path = tmp_path / "events-0.bin"
-    events = np.fromfile(path, RECORD)
+    events = read_log(path)
     events["pid"] = PID
-    path.write_bytes(events.tobytes() + b"torn")
+    path.write_bytes(path.read_bytes()[: HEADER.size] + events.tobytes() + b"torn")
     segment.write_bytes(b"x")
     assert len(clear_away(tmp_path, set(), standing)) == 1
     assert not segment.exists()

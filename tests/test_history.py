@@ -13,6 +13,7 @@ from badbatch.harness.faults import Hang
 from badbatch.harness.plan import FaultPlan
 from badbatch.harness.trial.event_log import Kind, Recorder
 from badbatch.harness.trial.history import Ended, History
+from badbatch.harness.trial.phases import plain
 from badbatch.harness.trial.spec import Topology, TrialSpec
 
 WHOLE = {"cut": None, "seconds": 1.5, "ranks": [0, 0], "leftovers": [], "evidence": []}
@@ -20,7 +21,7 @@ WHOLE = {"cut": None, "seconds": 1.5, "ranks": [0, 0], "leftovers": [], "evidenc
 
 def folder_of(path: Path, *, ended: Any = WHOLE, finished: tuple[int, ...] = (0, 1)) -> Path:
     """A trial of two ranks: each asks once, gets samples 0 and 1, and finishes if named; sample 5 was struck twice."""
-    spec = TrialSpec("mod:attr", "/somewhere", "hung-read", "map", Topology(2, 2), FaultPlan({5: Hang()}), epochs=2)
+    spec = TrialSpec("mod:attr", "/somewhere", "hung-read", "map", Topology(2, 2), FaultPlan({5: Hang()}), phases=plain(2))
     path.mkdir(exist_ok=True)
     spec.write(path / "trial.json")
     for rank in (1, 0):

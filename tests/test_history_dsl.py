@@ -50,7 +50,7 @@ def lines(history: History) -> list[dict[str, Any]]:
         if kind is Kind.DELAY:  # how long a thread waited for a processor: a story has no processors
             continue
         line: dict[str, Any] = {"kind": kind.name}
-        line |= {name: int(event[name]) for name in ("sample", "aux", "worker", "epoch", "flags", "rank")}
+        line |= {name: int(event[name]) for name in ("sample", "aux", "worker", "phase", "epoch", "flags", "rank", "actor")}
         if kind is Kind.READ:
             line["aux"] = 0  # the number of the thread, which is as arbitrary as that of the process
         if kind in _TEXT_IN and event[_TEXT_IN[kind]]:

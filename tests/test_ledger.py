@@ -26,6 +26,7 @@ from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
 from badbatch.harness.plan import FaultPlan
 from badbatch.harness.trial.event_log import RECORD, Cap, Content, Kind, Remains, Where
 from badbatch.harness.trial.history import Ended, History
+from badbatch.harness.trial.phases import Batches, Phase, Save, left_early, logical_epochs, plain, rebuilt
 from badbatch.harness.trial.spec import Topology, TrialSpec
 from history_dsl import MARKS, RAISES, SKIPS, STOPS, SUBSTITUTES, history_of, ledger_of
 from hypothesis import HealthCheck, given, settings
@@ -44,6 +45,11 @@ _FLAGS = {
     Kind.READ_DONE: [0, 1],
     Kind.LENGTH: [0, 1],
 }
+_PROGRAMS = (
+    plain(), plain(2), plain(3), left_early(2), rebuilt(), rebuilt(until=Batches(1)),
+    (Phase(until=Batches(2), then=Save()), Phase(load=0, epochs=2)),
+    (Phase(until=Batches(2), then=Save()), Phase(same_process=True), Phase(load=0)),
+)
 _BY_READERS = (Kind.READ, Kind.READ_DONE, Kind.FAULT, Kind.SKIPPED)
 _WITHOUT_EPOCH = (*_BY_READERS, Kind.BUILDING, Kind.BUILT, Kind.LENGTH, Kind.CLOSING, Kind.CLOSED, Kind.LEFTOVER, Kind.KEPT, Kind.FINISHED)
 _ABSENT = (
@@ -74,10 +80,10 @@ def histories(draw: st.DrawFn) -> History:
         shuffle=draw(st.booleans()),
         drop_last=draw(st.booleans()),
         timeout_s=draw(st.sampled_from([0.0, 1.0])),
-        epochs=draw(st.integers(1, 3)),
+        phases=draw(st.sampled_from(_PROGRAMS)),
     )
     records = [_record(draw, spec, now) for now in range(draw(st.integers(0, 40)))]
-    events = np.array([record for rank in range(spec.topology.ranks) for record in records if record[-1] == rank], RECORD)
+    events = np.array([record for rank in range(spec.topology.ranks) for record in records if record[-2] == rank], RECORD)
     ended = Ended(
         cut=draw(st.sampled_from([None, None, "stalled", "out of time", "interrupted"])),
         seconds=20.0,
@@ -96,9 +102,11 @@ def _record(draw: st.DrawFn, spec: TrialSpec, now: int) -> tuple[int, ...]:
     else:
         sample = draw(st.integers(-1, spec.samples + 1))
     worker = draw(st.integers(-1, max(-1, spec.topology.workers - 1))) if kind in _BY_READERS else -1
-    epoch = -1 if kind in _WITHOUT_EPOCH else draw(st.integers(0, spec.epochs - 1))
+    phase, epoch = draw(st.sampled_from([segment for segments in logical_epochs(spec.phases) for segment in segments]))
+    epoch = -1 if kind in _WITHOUT_EPOCH else epoch
     flags = draw(st.sampled_from(_FLAGS.get(kind, [0])))
-    return now * 10**8, sample, draw(st.integers(0, 3)), 100 + 10 * rank + worker + 1, worker, epoch, kind, flags, rank
+    pid = 100 + 10 * rank + worker + 1
+    return now * 10**8, sample, draw(st.integers(0, 3)), pid, worker, phase, epoch, kind, flags, rank, int(worker >= 0)
 
 
 _any_history = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -109,7 +117,7 @@ _any_history = settings(max_examples=150, deadline=None, suppress_health_check=[
 def test_the_sums_close(history: History) -> None:
     """Each sample has one fate, and every arrival, call, batch, error and skip is in the account of its epoch."""
     for epoch in account(history, expect(history.spec)).epochs:
-        mine = history.events[history.events["epoch"] == epoch.number]
+        mine = history.events[history.in_epoch(history.events, epoch.number)]
         assert epoch.closes
         assert sum(epoch.counts().values()) == history.spec.samples == len(epoch.fate)
         arrived = int(np.sum(mine["kind"] == Kind.ARRIVED))

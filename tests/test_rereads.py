@@ -11,7 +11,7 @@ import pytest
 import trials
 from badbatch.harness.processes.process_tree import usage
 from badbatch.harness.processes.rereads import MOST_PROCESSES, MOST_READS, Rereads
-from badbatch.harness.trial.event_log import RECORD, Kind, Recorder
+from badbatch.harness.trial.event_log import HEADER, RECORD, Kind, Recorder, read_log
 from badbatch.harness.trial.spec import Topology
 
 
@@ -70,9 +70,9 @@ def test_one_process_after_the_other_is_a_proof(tmp_path: Path, record: Recorder
         record(Kind.READ, 5)
     record.close()
     path = tmp_path / "events-0.bin"
-    events = np.fromfile(path, RECORD)
+    events = read_log(path)
     events["pid"] = np.arange(len(events)) + 100
-    path.write_bytes(events.tobytes())
+    path.write_bytes(path.read_bytes()[: HEADER.size] + events.tobytes())
     rereads.look()
     assert rereads.endless() == f"sample 5 was read by {MOST_PROCESSES} processes, one after the other, and the consumer got nothing"
 
@@ -81,7 +81,7 @@ def test_a_record_that_grows_faster_than_it_is_read_is_followed_at_its_end(
     record: Recorder, rereads: Rereads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a huge record the last part is looked at."""
-    monkeypatch.setattr("badbatch.harness.processes.rereads._AT_ONCE", 10 * RECORD.itemsize)
+    monkeypatch.setattr("badbatch.harness.processes.following.AT_ONCE", 10 * RECORD.itemsize)
     for sample in range(100):
         record(Kind.READ, sample)
     rereads.look()

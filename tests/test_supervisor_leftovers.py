@@ -13,6 +13,7 @@ from badbatch.harness.processes.process_tree import descendants
 from badbatch.harness.processes.supervisor import Supervisor
 from badbatch.harness.trial.event_log import Kind, Where
 from badbatch.harness.trial.history import History
+from badbatch.harness.trial.phases import rebuilt
 from staging import (
     EVERYTHING,
     LOADER,
@@ -41,8 +42,8 @@ def waited(supervisor: Supervisor, temporary: Path, tmp_path_factory: pytest.Tem
     """Trials that only waiting brings to an end, all at once: what they wait for costs no processor."""
     standing = set(descendants())
     forked = {
-        "child": spec("leaves_a_child", rounds=2),
-        "files": spec("leaves_files", rounds=2),
+        "child": spec("leaves_a_child", phases=rebuilt()),
+        "files": spec("leaves_files", phases=rebuilt()),
         "busy": spec("busy", deadline_s=3.0),
         "stalls": spec("stalls", deadline_s=20.0),
         "lock held": spec("well", {5: HangHoldingLock()}, deadline_s=20.0),

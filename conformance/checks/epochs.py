@@ -8,6 +8,7 @@ import numpy as np
 
 from ...harness.sources.truth import Owed
 from ...harness.trial.history import History
+from ...harness.trial.phases import keeps_loader
 from ..judging.expectation import Expectation
 from ..judging.ledger import Fate, Ledger, Stop
 from .arrival import drawn, twice
@@ -25,8 +26,8 @@ from .base import Violation, check, count
 )
 def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Epochs two and three, the epoch after an early break, and the one after an error."""
-    after = "after an early break" if history.spec.break_after else "after the first"
     for epoch in ledger.epochs[1:]:
+        after = _after(history, ledger, epoch.number)
         odd = expected.odd
         gone = [
             int(s)
@@ -48,3 +49,12 @@ def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iter
                 violation.happened,
                 duplicated=violation.duplicated,
             )
+
+
+def _after(history: History, ledger: Ledger, number: int) -> str:
+    """After what an epoch began."""
+    phase, _ = history.logical_epochs[number][0]
+    before, _ = history.logical_epochs[number - 1][-1]
+    if phase != before and not keeps_loader(history.spec.phases, before):
+        return "of another loader in the same process" if history.spec.phases[phase].same_process else "in a new process"
+    return "after an early break" if Stop.BROKE in ledger.epochs[number - 1].stops else "after the first"

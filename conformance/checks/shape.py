@@ -59,7 +59,7 @@ def _no_short_last(history: History, expected: Expectation) -> str:
     title="len() is the number of batches that come",
     why="Schedulers, progress bars and epoch loops use len(): a wrong value ends training early or late.",
     source="PEP 424 and torch.utils.data.DataLoader documentation, len(dataloader)",
-    exercised=lambda spec: not spec.plan and spec.break_after is None,
+    exercised=lambda spec: not spec.plan and not spec.stops_early,
 )
 def honest_length(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """If it exists. Calling it has no side effect: after the epoch it returns the same value."""

@@ -15,6 +15,7 @@ from ...harness.corpus.stored import Stored
 from ...harness.errors import UserError
 from ...harness.nearest import hint, listed
 from ...harness.plan import FaultPlan
+from ...harness.trial.phases import in_words
 from ...harness.trial.spec import Topology, TrialSpec
 from .. import checks, diagnoses
 from ..checks.base import spans
@@ -115,7 +116,9 @@ _ONLY_WITH_WORKERS = "with workers only: the fault strikes the process that read
 
 
 def _settings(scenario: Scenario) -> str:
-    settings = [f"{name}={value}" for name, value in scenario.settings.items()]
+    settings = [f"{name}={value}" for name, value in scenario.settings.items() if name != "phases"]
+    if "phases" in scenario.settings:
+        settings.append(in_words(scenario.phases))
     return ", ".join([*settings, "with a timeout"] if scenario.timed else settings)
 
 

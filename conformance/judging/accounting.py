@@ -24,7 +24,7 @@ def account(history: History, expected: Expectation) -> Ledger:
 
 
 def readings(history: History, epoch: int, *kinds: Kind) -> Events:
-    """The readers' events of an epoch: between its beginning and that of the next one, on each rank.
+    """The readers' events of a logical epoch: on each rank, between the beginning of each of its segments and the next beginning.
 
     Only of these kinds, if any are given.
 
@@ -34,14 +34,13 @@ def readings(history: History, epoch: int, *kinds: Kind) -> Events:
     if history.spec.epochs == 1:
         return history.of(*(kinds or _READING))
     parts = []
-    for rank in range(history.spec.topology.ranks):
+    for rank in range(history.spec.most_ranks):
         mine = history.of(*(kinds or _READING), rank=rank)
-        starts = history.of(Kind.EPOCH, rank=rank)["time"]
-        if len(starts) <= epoch:
-            continue
-        begin = starts[epoch] if epoch else np.iinfo(np.int64).min
-        end = starts[epoch + 1] if len(starts) > epoch + 1 else np.iinfo(np.int64).max
-        parts.append(mine[(mine["time"] >= begin) & (mine["time"] < end)])
+        begun = history.of(Kind.EPOCH, rank=rank)
+        starts = np.append(begun["time"], np.iinfo(np.int64).max)
+        starts[:1] = np.iinfo(np.int64).min
+        for number in np.flatnonzero(history.in_epoch(begun, epoch)):
+            parts.append(mine[(mine["time"] >= starts[number]) & (mine["time"] < starts[number + 1])])
     return np.concatenate(parts) if parts else history.events[:0]
 
 
@@ -62,7 +61,8 @@ class _Accountant:
         self._expected = expected
         self._number = number
         self._samples = history.spec.samples
-        self._ranks = range(history.spec.topology.ranks)
+        last_phase, _ = history.logical_epochs[number][-1]
+        self._ranks = range(history.spec.in_phase(last_phase).topology.ranks)
 
     def _of(self, kind: Kind, rank: int | None = None) -> Events:
         """The consumers' events of this epoch."""

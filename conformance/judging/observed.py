@@ -98,7 +98,7 @@ def _after(history: History, raised: Any, ledger: Ledger, expected: Expectation)
     found = []
     for rank in sorted({int(rank) for rank in raised["rank"]}):
         first = raised[raised["rank"] == rank][0]
-        later = history.of(Kind.GOT, Kind.RAISED, Kind.END, Kind.CAPPED, Kind.ASK, epoch=int(first["epoch"]), rank=rank)
+        later = history.of(Kind.GOT, Kind.RAISED, Kind.END, Kind.CAPPED, Kind.ASK, epoch=history.logical(first), rank=rank)
         later = later[later["time"] > first["time"]]
         kinds = set(later["kind"].tolist())
         if Kind.GOT in kinds:
@@ -107,7 +107,7 @@ def _after(history: History, raised: Any, ledger: Ledger, expected: Expectation)
             found.append("repeats")
         elif len(later) and later[-1]["kind"] == Kind.ASK and history.ended.cut is not None:
             found.append("waits")
-        elif 0 <= first["epoch"] < len(ledger.epochs) and not _owes(ledger.epochs[int(first["epoch"])], expected):
+        elif (number := history.logical(first)) is not None and not _owes(ledger.epochs[number], expected):
             found.append("goes on")
         else:
             found.append("ends")

@@ -11,6 +11,7 @@ from ...harness.faults import Fault
 from ...harness.faults.hang import Hang
 from ...harness.plan import FaultPlan
 from ...harness.sources.base import Question
+from ...harness.trial.phases import Program, plain
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +32,12 @@ class Scenario:
     """The job has a timeout."""
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Fields of :class:`~badbatch.harness.trial.spec.TrialSpec` that are not the default."""
+
+    @property
+    def phases(self) -> Program:
+        """What the consumer does."""
+        program: Program = self.settings.get("phases", plain())
+        return program
 
     @property
     def strikes_process(self) -> bool:

@@ -15,6 +15,7 @@ from ...harness.faults.base import Effect
 from ...harness.nearest import listed, unknown
 from ...harness.plan import FaultPlan
 from ...harness.sources.base import Question
+from ...harness.trial.phases import Batches, left_early, plain, rebuilt
 from .base import SIZES, Scenario
 
 FILES = 8
@@ -250,13 +251,13 @@ SCENARIOS: tuple[DiskScenario, ...] = (
         webdataset=Strike("empty-shard", {"marker": False}),
         jsonl=Strike("empty-file"),
     )),
-    DiskScenario("three-epochs", "Training runs more than one epoch.", settings={"epochs": 3}, on=_everywhere()),
+    DiskScenario("three-epochs", "Training runs more than one epoch.", settings={"phases": plain(3)}, on=_everywhere()),
     DiskScenario("early-break", "A sanity check, or an early stop, ends the epoch early; the next one must be whole.",
-                 settings={"epochs": 2, "break_after": 2}, on=_everywhere()),
+                 settings={"phases": left_early(2)}, on=_everywhere()),
     DiskScenario("rebuilt", "A sweep, or an evaluation after each epoch, builds one loader after the other in one process: what each "
-                 "leaves behind accumulates.", settings={"rounds": 2}, on=_everywhere()),
+                 "leaves behind accumulates.", settings={"phases": rebuilt()}, on=_everywhere()),
     DiskScenario("rebuilt-after-break", "The same, with loaders that are dropped in the middle of an epoch.",
-                 settings={"rounds": 2, "break_after": 2}, on=_everywhere()),
+                 settings={"phases": rebuilt(until=Batches(2))}, on=_everywhere()),
     DiskScenario("few-shards", "Fewer files than workers: some workers have nothing to do, which must not be an error.",
                  on=_everywhere(1, pictures=False)),
     DiskScenario("uneven-shards", "The number of files is not a multiple of the ranks or the workers.",

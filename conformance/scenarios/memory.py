@@ -24,6 +24,7 @@ from ...harness.faults.transient import Transient
 from ...harness.faults.two_argument_error import RaiseTwoArgumentError
 from ...harness.faults.unpicklable_error import RaiseUnpicklableError
 from ...harness.faults.unpicklable_sample import UnpicklableSample
+from ...harness.trial.phases import Batches, left_early, plain, rebuilt
 from .base import Scenario
 
 _LOCKSTEP = {"lockstep": True}
@@ -91,13 +92,13 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("exit-zero", "A library ends a worker with exit code 0, which looks like success.", Exit(code=0), "one",
              needs_workers=True),
     Scenario("transient", "A read fails once, and succeeds when tried again.", Transient(failures=1), "one"),
-    Scenario("three-epochs", "Training runs more than one epoch.", settings={"epochs": 3}),
+    Scenario("three-epochs", "Training runs more than one epoch.", settings={"phases": plain(3)}),
     Scenario("early-break", "A sanity check, or an early stop, ends the epoch early; the next one must be whole.",
-             settings={"epochs": 2, "break_after": 2}),
+             settings={"phases": left_early(2)}),
     Scenario("rebuilt", "A sweep, or an evaluation after each epoch, builds one loader after the other in one process: what each leaves "
-             "behind accumulates.", settings={"rounds": 2}),
+             "behind accumulates.", settings={"phases": rebuilt()}),
     Scenario("rebuilt-after-break", "The same, with loaders that are dropped in the middle of an epoch.",
-             settings={"rounds": 2, "break_after": 2}),
+             settings={"phases": rebuilt(until=Batches(2))}),
     Scenario("after-failure", "The epoch after one that ended in an error.", Transient(failures=1), "one",
-             settings={"epochs": 2}),
+             settings={"phases": plain(2)}),
 )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ...harness.contract.job import Contract
 from ...harness.errors import UserError
 from ...harness.nearest import unknown
+from ...harness.trial.phases import builds_several, logical_epochs
 from ...harness.trial.spec import Topology
 from .base import Scenario
 
@@ -56,8 +57,9 @@ def asked(topology: Topology, scenario: Scenario, contract: Contract, persistent
 
     Persistent workers matter only from the second epoch on, and leaks of a process show at one rank.
     """
-    if scenario.settings.get("rounds", 1) > 1 and topology.ranks > 1:
+    phases = scenario.phases
+    if builds_several(phases) and topology.ranks > 1:
         return False
     if not topology.persistent or persistent == "always":
         return True
-    return bool(contract.persistent_workers) and scenario.settings.get("epochs", 1) > 1
+    return bool(contract.persistent_workers) and len(logical_epochs(phases)) > 1 and not builds_several(phases)

@@ -16,6 +16,7 @@ from .temporary_folder import remove_temporary_folder
 SHARED_MEMORY = "/dev/shm"
 _NAMED_AFTER_A_PROCESS = re.compile(r"(?:torch|gloo|badbatch)_(\d+)_.*")  # torch's segment names contain pids
 _PID_OF_RECORD = struct.Struct("<8x8x4xi8x")  # of event_log.RECORD; a test compares them
+_HEADER_BYTES = 32  # of event_log.HEADER; a test compares them
 _MOST_OF_A_RECORD = 1 << 28  # bytes: reading the pids of a larger record takes too long
 
 Segments = frozenset[tuple[str, int]]
@@ -82,6 +83,7 @@ def _remove(path: str) -> None:
 
 def _recorded_pids(path: Path) -> set[int]:
     with path.open("rb") as file:
+        file.seek(_HEADER_BYTES)
         data = file.read(_MOST_OF_A_RECORD + 1)
     if len(data) > _MOST_OF_A_RECORD:
         return set()

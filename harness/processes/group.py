@@ -18,11 +18,11 @@ _LOCKSTEP_TIMEOUT_S = 6.0  # seconds: a rank that waits longer than the longest 
 class LockStep:
     """One collective operation in each step, as in distributed data parallel training, in a group that no loader can reach."""
 
-    def __init__(self, rank: int, ranks: int, folder: Path) -> None:
+    def __init__(self, rank: int, ranks: int, folder: Path, phase: int) -> None:
         import torch.distributed
 
         dist: Any = torch.distributed  # its stubs do not declare these names
-        store = dist.FileStore(str(folder / "rendezvous-steps"), ranks)
+        store = dist.FileStore(str(folder / f"rendezvous-steps-{phase}"), ranks)
         self._group = dist.ProcessGroupGloo(store, rank, ranks, timedelta(seconds=_LOCKSTEP_TIMEOUT_S))
 
     def step(self) -> None:
@@ -37,8 +37,8 @@ class LockStep:
 
 
 @contextlib.contextmanager
-def process_group(spec: TrialSpec, rank: int, folder: Path) -> Iterator[LockStep | None]:
-    """Make a real gloo group over all ranks of the trial the default group, until the loader makes its own."""
+def process_group(spec: TrialSpec, rank: int, folder: Path, phase: int) -> Iterator[LockStep | None]:
+    """Make a real gloo group over all ranks of a phase the default group, until the loader makes its own."""
     ranks = spec.topology.ranks
     if ranks == 1:
         yield None
@@ -47,7 +47,7 @@ def process_group(spec: TrialSpec, rank: int, folder: Path) -> Iterator[LockStep
 
     dist.init_process_group(
         "gloo",
-        init_method=f"file://{folder / 'rendezvous'}",
+        init_method=f"file://{folder / f'rendezvous-{phase}'}",
         rank=rank,
         world_size=ranks,
         timeout=timedelta(seconds=spec.deadline_s),
@@ -55,7 +55,7 @@ def process_group(spec: TrialSpec, rank: int, folder: Path) -> Iterator[LockStep
     _Standing.group = dist.group.WORLD
     try:
         dist.barrier()  # a rank that ends at once must not destroy the group while its peer still connects
-        yield LockStep(rank, ranks, folder) if spec.lockstep else None
+        yield LockStep(rank, ranks, folder, phase) if spec.lockstep else None
     finally:
         with contextlib.suppress(RuntimeError):  # if a peer died, the group cannot be destroyed in the normal way
             if dist.is_initialized():

@@ -12,26 +12,35 @@ from ..trial.batch import BatchReader
 from ..trial.consumer import Consumer
 from ..trial.event_log import Kind, Recorder
 from ..trial.on_skip import OnSkip
+from ..trial.phases import keeps_loader
 from ..trial.snapshots import Album
 from ..trial.spec import TrialSpec
+from ..trial.states import States
 from . import leaks
 from .group import process_group
 
 
-def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target) -> None:
-    """Run one rank of a trial in this process, to its end."""
-    recorder = Recorder(folder, rank)
-    with process_group(spec, rank, folder) as lockstep:
+def run_rank(spec: TrialSpec, rank: int, folder: Path, target: Target, phases: range) -> None:
+    """Run one rank of some phases of a trial in this process, to their end."""
+    recorder = Recorder(folder, rank, phases[0])
+    spec = spec.in_phase(phases[0])
+    with process_group(spec, rank, folder, phases[0]) as lockstep:
         source = find(spec.source)
         batches = source.reader(spec, target.ids)
         work = _folder(folder / "work")
-        jobs = [_job(spec, rank, recorder, batches, source.serve(spec, rank, recorder, folder), work) for _ in range(spec.rounds)]
-        consumer = Consumer(spec, rank, recorder, batches, lockstep, leaks, Album(folder))
-        consumer.run(lambda: build(target, jobs.pop()))  # only the loader keeps references to the job and the data set
+        jobs = {
+            number: _job(spec, rank, recorder, batches, source.serve(spec, rank, recorder, folder), work, number)
+            for number in phases
+            if number == phases[0] or not keeps_loader(spec.phases, number - 1)
+        }
+        consumer = Consumer(spec, rank, recorder, batches, lockstep, leaks, Album(folder), States(folder, rank))
+        consumer.run(lambda number: build(target, jobs.pop(number)), phases)  # only the loader keeps references to the job and the data set
     recorder(Kind.FINISHED)
 
 
-def _job(spec: TrialSpec, rank: int, recorder: Recorder, batches: BatchReader, offer: Offer, work: Path) -> Job:
+def _job(
+    spec: TrialSpec, rank: int, recorder: Recorder, batches: BatchReader, offer: Offer, work: Path, phase: int
+) -> Job:
     root = offer.root
     return Job(
         source=spec.source,
@@ -44,7 +53,7 @@ def _job(spec: TrialSpec, rank: int, recorder: Recorder, batches: BatchReader, o
         world_size=spec.topology.ranks,
         shuffle=spec.shuffle,
         seed=spec.seed,
-        epoch=0,
+        epoch=spec.phases[phase].first_epoch,
         drop_last=spec.drop_last,
         timeout=spec.timeout_s,
         start_method=spec.topology.start_method,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..instrumentation.late_imports import when_imported
+from ..trial.phases import ends_by_signal, life_of
 from ..trial.spec import TrialSpec
 from .group import let_loaders_make_groups
 from .process_tree import die_with_parent
@@ -68,36 +69,54 @@ _DISTRIBUTED = re.compile(r"(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MA
 """Variables that say that a process is one of several."""
 
 
-def become(spec: TrialSpec, rank: int, folder: Path) -> NoReturn:
-    """Run one rank in this process, and end the process."""
+def become(spec: TrialSpec, rank: int, folder: Path, phases: range) -> NoReturn:
+    """Run one rank in this process, and end the process.
+
+    Args:
+        phases: the numbers of the phases that run in this process.
+    """
     code = BROKE
     try:
-        from ..contract.calling import resolve
-        from ..sources.base import find as find_source
-        from .offer import run_rank
-        from .semaphores import name_semaphores
-
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
-            signal.signal(signum, signal.SIG_DFL)
-        chosen = environment(spec, rank, folder, temporary_folder(folder))
-        for name in filter(_DISTRIBUTED.fullmatch, list(os.environ)):  # set if badbatch itself runs in a distributed job
-            del os.environ[name]
-        os.environ.update(chosen)
-        if spec.topology.ranks > 1:
-            let_loaders_make_groups()
-        find_source(spec.source).enter(spec, rank, folder)
-        tempfile.tempdir = None
-        name_semaphores(folder)
-        describe_process(rank, folder)
-        _seed(spec.seed)
-        run_rank(spec, rank, folder, resolve(spec.loader))
+        _run(spec, rank, folder, phases)
         code = 0
     except BaseException:
         with contextlib.suppress(BaseException):
             traceback.print_exc()
     finally:
         _leave(code)
+
+
+def become_a_script(spec: TrialSpec, rank: int, folder: Path, phases: range) -> None:
+    """Run one rank in this process, and let the interpreter end as that of a training script does, also after Ctrl-C."""
+    try:
+        _run(spec, rank, folder, phases)
+    except Exception:
+        traceback.print_exc()
+        _leave(BROKE)
+
+
+def _run(spec: TrialSpec, rank: int, folder: Path, phases: range) -> None:
+    from ..contract.calling import resolve
+    from ..sources.base import find as find_source
+    from .offer import run_rank
+    from .semaphores import name_semaphores
+
+    spec = spec.in_phase(phases[0])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(signum, signal.SIG_DFL)
+    chosen = environment(spec, rank, folder, temporary_folder(folder))
+    for name in filter(_DISTRIBUTED.fullmatch, list(os.environ)):  # set if badbatch itself runs in a distributed job
+        del os.environ[name]
+    os.environ.update(chosen)
+    if spec.topology.ranks > 1:
+        let_loaders_make_groups()
+    find_source(spec.source).enter(spec, rank, folder)
+    tempfile.tempdir = None
+    name_semaphores(folder)
+    describe_process(rank, folder)
+    _seed(spec.seed)
+    run_rank(spec, rank, folder, resolve(spec.loader), phases)
 
 
 def _leave(code: int) -> NoReturn:
@@ -143,5 +162,9 @@ if __name__ == "__main__":
     die_with_parent(signal.SIGKILL, int(sys.argv[3]))
     _folder = Path(sys.argv[1])
     _spec = TrialSpec.read(_folder / "trial.json")
+    _phases = life_of(_spec.phases, int(sys.argv[4]))
     enter_directory(_spec.directory)
-    become(_spec, int(sys.argv[2]), _folder)
+    if ends_by_signal(_spec.phases, _phases):
+        become_a_script(_spec, int(sys.argv[2]), _folder, _phases)
+    else:
+        become(_spec, int(sys.argv[2]), _folder, _phases)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 
-from ..trial.event_log import RECORD, Kind
+from ..trial.event_log import Kind
+from .following import Follower
 
 MOST_READS = 100
 """Reads of one sample without any action of the consumer: more than any loader that tries again and then gives up."""
@@ -16,7 +16,6 @@ MOST_PROCESSES = 20
 sample."""
 _FEW = 3  # reads of a sample that count as progress: a loader may try again
 _OF_READERS = (Kind.READ, Kind.READ_DONE, Kind.FAULT, Kind.SKIPPED, Kind.DELAY)
-_AT_ONCE = 1 << 22  # bytes of the record that are read at once
 
 
 class Rereads:
@@ -27,8 +26,7 @@ class Rereads:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._at = 0
+        self._log = Follower(path, skips=True)
         self._reads: dict[int, int] = {}
         self._readers: dict[int, set[int]] = {}
         self.since_ns = 0
@@ -39,16 +37,7 @@ class Rereads:
 
         A reader that reads a sample again, after several reads, makes no progress.
         """
-        try:
-            with self._path.open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                self._at = max(self._at, (size - _AT_ONCE) // RECORD.itemsize * RECORD.itemsize)
-                file.seek(self._at)
-                data = file.read(_AT_ONCE)
-        except FileNotFoundError:
-            return False
-        events = np.frombuffer(data[: len(data) // RECORD.itemsize * RECORD.itemsize], RECORD)
-        self._at += events.nbytes
+        events = self._log.new()
         if not len(events):
             return False
         own = np.flatnonzero(~np.isin(events["kind"], _OF_READERS))

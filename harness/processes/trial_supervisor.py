@@ -20,13 +20,18 @@ from typing import Any
 
 import psutil
 
+from ..trial.event_log import Actor, Recorder, begin_log
+from ..trial.phases import ends_by_signal, lives
 from ..trial.spec import TrialSpec
 from .cleanup import Segments, clear_away
 from .process_tree import adopt_orphans, alive, descendants, described, end_all, ended_children, usage
 from .rank import STACK_SIGNAL
 from .rereads import Rereads
+from .sampling import sample
+from .signalling import Sender
 
 _POLL_S = 0.1
+_EVENT_POLL_S = 0.005  # while the log is watched for the point at which a signal is sent
 _LOOK_EVERY_S = 0.5
 _STACKS_WITHIN_S = 0.6  # for one process
 _ALL_STACKS_WITHIN_S = 3.0
@@ -43,11 +48,11 @@ class TrialSupervisor:
     """Supervises one trial from its own process.
 
     Args:
-        start_rank: starts one rank and returns its pid; forks here, or runs a fresh interpreter.
+        start_rank: starts one rank for some phases and returns its pid; forks here, or runs a fresh interpreter.
         standing: the segments of shared memory that existed before the trial.
     """
 
-    def __init__(self, spec: TrialSpec, folder: Path, start_rank: Callable[[int], int], standing: Segments) -> None:
+    def __init__(self, spec: TrialSpec, folder: Path, start_rank: Callable[[int, range], int], standing: Segments) -> None:
         self._spec = spec
         self._folder = folder
         self._start_rank = start_rank
@@ -56,7 +61,9 @@ class TrialSupervisor:
         self._endings: dict[int, int] = {}
         self._ranks: dict[int, int] = {}
         self._seen: set[int] = set()
-        self._records = [Rereads(folder / f"events-{rank}.bin") for rank in range(spec.topology.ranks)]
+        self._records = [Rereads(folder / f"events-{rank}.bin") for rank in range(spec.most_ranks)]
+        self._recorder = Recorder(folder, 0, actor=Actor.SUPERVISOR)
+        self._sender: Sender | None = None
         self._why = ""
 
     def run(self) -> None:
@@ -64,16 +71,20 @@ class TrialSupervisor:
         signal.signal(signal.SIGTERM, self._stop)
         adopt_orphans()
         began = time.monotonic()
-        try:
-            for rank in range(self._spec.topology.ranks):
-                self._ranks[self._start_rank(rank)] = rank
-            cut = self._watch(began)
-            cut_at = time.monotonic_ns() if cut else None
-            evidence = self._evidence() if cut in ("out of time", "stalled") else []
-            leftovers = [] if cut else self._orphans()
-        finally:
-            end_all(self._tree, _END_WITHIN_S)
-        self._seen.update(self._ranks)
+        cut, cut_at, evidence = None, None, []
+        leftovers: list[dict[str, Any]] = []
+        for life in lives(self._spec.phases):
+            try:
+                cut = self._live(life, began)
+                cut_at = time.monotonic_ns() if cut else None
+                evidence = self._evidence() if cut in ("out of time", "stalled") else []
+                leftovers += [] if cut else self._orphans()
+            finally:
+                end_all(self._tree, _END_WITHIN_S)
+                self._seen.update(self._ranks)
+            if cut or not self._goes_on_after(life):
+                break
+        self._recorder.close()
         seconds = time.monotonic() - began
         leftovers += clear_away(self._folder, self._seen, self._standing)
         self._trim_logs()
@@ -90,13 +101,29 @@ class TrialSupervisor:
         partial.write_text(json.dumps(ended), encoding="utf-8")
         partial.rename(self._folder / "ended.json")
 
+    def _live(self, life: range, began: float) -> str | None:
+        """Run the phases of one process on each rank; why they were cut short, or None."""
+        spec = self._spec.in_phase(life[0])
+        self._recorder.enter_phase(life[0])
+        self._ranks = {}
+        for rank in range(spec.topology.ranks):
+            begin_log(self._folder, rank)
+            self._ranks[self._start_rank(rank, life)] = rank
+        by_signal = ends_by_signal(spec.phases, life)
+        self._sender = Sender(spec, life[-1], self._folder, self._ranks) if by_signal else None
+        return self._watch(began)
+
+    def _goes_on_after(self, life: range) -> bool:
+        """Whether the phases of another process can follow: these ended as they should."""
+        return ends_by_signal(self._spec.phases, life) or not any(self._endings[pid] for pid in self._ranks)
+
     def _stop(self, signum: int, frame: Any) -> None:
         self._ordered_to_stop = True
 
     def _watch(self, began: float) -> str | None:
         """Wait for all ranks; return the reason for which they must be ended, or None if they ended by themselves."""
         deadline = began + self._spec.deadline_s
-        last_look = last_change = began
+        last_look = last_change = last_sample = time.monotonic()
         work = 0.0
         handles = [os.pidfd_open(pid) for pid in self._ranks] if hasattr(os, "pidfd_open") else []
         try:
@@ -106,6 +133,8 @@ class TrialSupervisor:
                 if all(pid in self._endings for pid in self._ranks):
                     return None
                 now = time.monotonic()
+                if self._sender is not None:
+                    self._sender.look(self._recorder)
                 if self._ordered_to_stop:
                     return "interrupted"
                 if now >= deadline:
@@ -118,13 +147,22 @@ class TrialSupervisor:
                     work, last_look = new_work, now
                     if now - last_change >= self._spec.quiet_s or self._is_endless():
                         return "stalled"
+                if now - last_sample >= self._spec.sample_every_s:
+                    sample(self._recorder, self._tree())
+                    last_sample = now
+                poll_s = self._poll_s
                 if handles:
-                    select.select(handles, [], [], _POLL_S)
+                    select.select(handles, [], [], poll_s)
                 else:
-                    time.sleep(_POLL_S / 5)
+                    time.sleep(poll_s / 5)
         finally:
             for handle in handles:
                 os.close(handle)
+
+    @property
+    def _poll_s(self) -> float:
+        waits_for_event = self._sender is not None and not self._sender.sent
+        return min(_POLL_S, self._spec.sample_every_s, _EVENT_POLL_S if waits_for_event else _POLL_S)
 
     def _running(self, handles: list[int]) -> list[int]:
         readable, _, _ = select.select(handles, [], [], 0) if handles else ([], [], [])
@@ -249,12 +287,12 @@ def _catches(pid: int, signum: int) -> bool:
     return bool(match and int(match.group(1), 16) >> (signum - 1) & 1)
 
 
-def fresh_rank(folder: Path, rank: int) -> int:
-    """Start one rank in a fresh interpreter; return its pid."""
+def fresh_rank(folder: Path, rank: int, phases: range) -> int:
+    """Start one rank for some phases in a fresh interpreter; return its pid."""
     output = os.open(folder / f"output-{rank}.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "badbatch.harness.processes.rank", str(folder), str(rank), str(os.getpid())],
+            [sys.executable, "-m", "badbatch.harness.processes.rank", str(folder), str(rank), str(os.getpid()), str(phases[0])],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

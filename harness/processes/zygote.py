@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import LoaderError, UserError
 from ..instrumentation.late_imports import when_imported
+from ..trial.phases import ends_by_signal
 from ..trial.spec import TrialSpec
 from .cleanup import Segments, clear_away, standing_segments
 from .group import let_loaders_make_groups
@@ -164,7 +165,7 @@ class Zygote:
         if not self._fork_ranks or "torch.distributed" in sys.modules:
             return
         with contextlib.suppress(UserError, ImportError):  # the rank itself reports what is wrong
-            if TrialSpec.read(folder / "trial.json").topology.ranks > 1:
+            if TrialSpec.read(folder / "trial.json").most_ranks > 1:
                 preload_torch()
                 rehearse()
                 settle()
@@ -184,7 +185,7 @@ class Zygote:
             self._control.close()
             os.environ["MASTER_PORT"] = str(port)
             spec = TrialSpec.read(folder / "trial.json")
-            TrialSupervisor(spec, folder, lambda rank: self._start_rank(spec, folder, rank), standing).run()
+            TrialSupervisor(spec, folder, lambda rank, phases: self._start_rank(spec, folder, rank, phases), standing).run()
             code = 0
         except BaseException:
             import traceback
@@ -193,21 +194,22 @@ class Zygote:
         finally:
             os._exit(code)
 
-    def _start_rank(self, spec: TrialSpec, folder: Path, rank: int) -> int:
-        if not self._fork_ranks:
-            return fresh_rank(folder, rank)
+    def _start_rank(self, spec: TrialSpec, folder: Path, rank: int, phases: range) -> int:
+        # A process that gets a signal must end as a script does, with all that an interpreter does at its end: it is no fork.
+        if not self._fork_ranks or ends_by_signal(spec.phases, phases):
+            return fresh_rank(folder, rank, phases)
         supervisor = os.getpid()
-        return os.fork() or self._be_rank(spec, folder, rank, supervisor)
+        return os.fork() or self._be_rank(spec, folder, rank, phases, supervisor)
 
     @staticmethod
-    def _be_rank(spec: TrialSpec, folder: Path, rank: int, supervisor: int) -> NoReturn:
+    def _be_rank(spec: TrialSpec, folder: Path, rank: int, phases: range, supervisor: int) -> NoReturn:
         try:
             os.setsid()
             die_with_parent(signal.SIGKILL, supervisor)
             redirect(folder, rank)
         except BaseException:
             os._exit(1)
-        become(spec, rank, folder)
+        become(spec, rank, folder, phases)
 
     def _reap(self) -> None:
         for pid, status in ended_children():

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 from ..contract.calling import Built
 from ..errors import LoaderError, one_line
 from .batch import BatchReader, UnreadableBatch
 from .event_log import Cap, Kind, Recorder, Remains, Where
+from .phases import Batches, Close, End, Phase, Program, Save, Signal, Until, keeps_iterator, keeps_loader
+from .signals import was_signalled
+from .skipped import skipped_of
 from .snapshots import Album
 from .spec import LEAVE_WITHIN_S, TrialSpec
+from .states import States
+
+_SIGNAL_POLL_S = 0.005
 
 
 class LeakWatch(Protocol):
@@ -61,8 +66,18 @@ class Consumer:
         lockstep: LockStep | None,
         leaks: LeakWatch,
         album: Album,
+        states: States,
     ) -> None:
         self._spec = spec
+        self._program = spec.phases
+        self._states = states
+        self._built: Built | None = None
+        self._iterator: Iterator[Any] | None = None
+        self._before: Any = None
+        self._kept: list[tuple[Remains, str]] = []
+        self._closings = 0
+        self._closed = 0
+        self._interruptible = False
         self._record = recorder
         self._read = reader
         self._lockstep = lockstep
@@ -87,6 +102,9 @@ class Consumer:
             self._raised(error, where)
         if late is not None:
             self._raised(late, Where.OUTSIDE)
+        for ending in (error, late):
+            if self._interruptible and isinstance(ending, (KeyboardInterrupt, SystemExit)):
+                raise ending  # as in a training script, which does not catch it
         return result, error
 
     def _hand_over(self) -> None:
@@ -113,59 +131,83 @@ class Consumer:
     def _raised(self, error: BaseException, where: Where) -> None:
         self._record(Kind.RAISED, self._step, aux=self._record.error(error), flags=where, epoch=self._epoch)
 
-    def run(self, make: Callable[[], Built]) -> None:
-        """The whole trial of one rank, from the factory to the leftovers."""
-        before = self._leaks.snapshot(self._record.descriptors())
+    def run(self, make: Callable[[int], Built], phases: range) -> None:
+        """The life of one rank's process: some phases of the trial, one after the other.
+
+        Args:
+            make: builds the loader for a phase.
+            phases: the numbers of the phases that run in this process.
+        """
+        self._before = self._leaks.snapshot(self._record.descriptors())
+        self._closings = sum(_drops(self._program, number) for number in phases)
+        for number in phases:
+            self._record.enter_phase(number)
+            if self._built is None and not self._build(make, number):
+                return
+            self._one_phase(number)
+
+    def _one_phase(self, number: int) -> None:
+        phase = self._program[number]
+        for epoch in phase.numbers:
+            self._epoch = epoch
+            self._one_epoch(phase, number)
+        if _drops(self._program, number):
+            self._close_and_drop()
+
+    def _build(self, make: Callable[[int], Built], number: int) -> bool:
+        """Build the loader of a phase, and load a state where the phase says so; whether that worked."""
         self._record(Kind.BUILDING)
-        built, error = self.guarded(make, Where.FACTORY)
-        if built is None:
+        self._built, error = self.guarded(lambda: make(number), Where.FACTORY)
+        if self._built is None:
             if isinstance(error, LoaderError):
                 self._record(Kind.UNREADABLE, 0, aux=self._record.error(error))
-            return
+            return False
         self._record(Kind.BUILT)
-        self._length(built.loader, 0)
-        for epoch in range(self._spec.epochs):
-            self._epoch = epoch
-            self._one_epoch(built)
-        self._length(built.loader, 1)
+        self._length(self._built.loader, 0)
+        source = self._program[number].load
+        return source is None or self._load(self._built.loader, source)
+
+    def _load(self, loader: Any, source: int) -> bool:
+        _, error = self.guarded(lambda: self._states.load(loader, source), Where.LOAD)
+        if error is not None:
+            self._built = None
+            return False
+        self._record(Kind.LOADED, source)
+        return True
+
+    def _save(self, number: int) -> None:
+        assert self._built is not None
+        loader = self._built.loader
+        size, error = self.guarded(lambda: self._states.save(loader, number), Where.SAVE)
+        if error is None:
+            self._record(Kind.SAVED, size, aux=self._step, epoch=self._epoch)
+
+    def _close_and_drop(self) -> None:
+        assert self._built is not None
+        self._length(self._built.loader, 1)
         self._record(Kind.CLOSING, flags=1)
-        self.guarded(lambda: _close(built.loader) if built else None, Where.CLOSE)
+        self.guarded(lambda: _close(self._built.loader) if self._built else None, Where.CLOSE)
 
         def drop() -> None:
-            nonlocal built
-            built = None
+            self._built = None
             gc.collect()
 
         self.guarded(drop, Where.CLOSE)
         self._record(Kind.CLOSED, flags=1)
-        if self._spec.rounds > 1:
-            self._compare_rounds(make, before)
+        self._compare_leaks()
 
-    def _compare_rounds(self, make: Callable[[], Built], before: Any) -> None:
-        """Build, consume and drop more loaders: what there is more of then was leaked, and the rest is kept once."""
-        first = self._leaks.wait_for(before, self._record.descriptors(), LEAVE_WITHIN_S)
-        for _ in range(1, self._spec.rounds):
-            self._unrecorded(lambda: self._consume_again(make()))
-            self._unrecorded(gc.collect)
-        grown = self._leaks.wait_for(before, self._record.descriptors(), LEAVE_WITHIN_S, first)
-        for kind, found in ((Kind.LEFTOVER, grown), (Kind.KEPT, self._leaks.beyond(grown, first))):
-            for what, name in found:
-                self._record(kind, flags=what, aux=self._record.text(type="leftover", message=name))
-
-    def _consume_again(self, built: Built) -> None:
-        iterator = iter(built.loader)
-        for step in range(self._spec.call_cap):
-            if next(iterator, None) is None or self._spec.break_after == step + 1:
-                break
-        del iterator
-        _close(built.loader)
-
-    def _unrecorded(self, call: Callable[[], Any]) -> None:
-        """Run the loader's code; what it raises says nothing about the recorded round."""
-        with contextlib.suppress(BaseException):
-            self._hand_over()
-            call()
-        self._take_back()
+    def _compare_leaks(self) -> None:
+        """After several loaders of one process: what there is more of than after the first was leaked, and the rest is kept once."""
+        if self._closings < 2:
+            return
+        self._closed += 1
+        if self._closed == 1:
+            self._kept = self._leaks.wait_for(self._before, self._record.descriptors(), LEAVE_WITHIN_S)
+        elif self._closed == self._closings:
+            grown = self._leaks.wait_for(self._before, self._record.descriptors(), LEAVE_WITHIN_S, self._kept)
+            for kind, found in ((Kind.LEFTOVER, grown), (Kind.KEPT, self._leaks.beyond(grown, self._kept))):
+                for what, name in found:
+                    self._record(kind, flags=what, aux=self._record.text(type="leftover", message=name))
 
     def _length(self, loader: Any, phase: int) -> None:
         if not hasattr(type(loader), "__len__"):
@@ -174,27 +216,46 @@ class Consumer:
         if error is None and length is not None:
             self._record(Kind.LENGTH, int(length), flags=phase)
 
-    def _one_epoch(self, built: Built) -> None:
-        self._step = 0
-        self._record(Kind.EPOCH, epoch=self._epoch)
-        if built.set_epoch is not None:
-            self.guarded(lambda: built.set_epoch(self._epoch) if built.set_epoch else None, Where.ITER)
-        iterator, _ = self.guarded(lambda: iter(built.loader), Where.ITER)
-        if iterator is not None:
-            self._drain(iterator)
+    def _one_epoch(self, phase: Phase, number: int) -> None:
+        """One epoch of the phase; the last one stops where the phase says."""
+        assert self._built is not None
+        is_last = self._epoch == phase.last_epoch
+        self._interruptible = is_last and isinstance(phase.then, Signal)
+        until = phase.until if is_last else End()
+        if self._iterator is None:
+            self._step = 0
+            self._record(Kind.EPOCH, epoch=self._epoch)
+            if self._built.set_epoch is not None:
+                self.guarded(lambda: self._built.set_epoch(self._epoch) if self._built and self._built.set_epoch else None, Where.ITER)
+            self._iterator, _ = self.guarded(lambda: iter(self._built.loader) if self._built else None, Where.ITER)
+        if self._iterator is not None:
+            self._drain(self._iterator, until, number)
+        if isinstance(phase.then, Save) and is_last:
+            self._save(number)
+            if keeps_iterator(self._program, number):
+                return
         self._record(Kind.EPOCH_DONE, epoch=self._epoch)
-        self._reported(built.loader)
-        box = [iterator]
-        del iterator
+        self._reported(self._built.loader)
         self._record(Kind.CLOSING, epoch=self._epoch)
-        self.guarded(box.clear, Where.CLOSE)
+
+        def drop() -> None:
+            self._iterator = None
+
+        self.guarded(drop, Where.CLOSE)
         self.guarded(gc.collect, Where.CLOSE)
         self._record(Kind.CLOSED, epoch=self._epoch)
 
-    def _drain(self, iterator: Iterator[Any]) -> None:
+    def _drain(self, iterator: Iterator[Any], until: Until, number: int) -> None:
         errors = 0
         nothing = object()
+        signalled = False
         while True:
+            if isinstance(until, Batches) and self._step >= until.n:
+                if not self._interruptible:
+                    self._record(Kind.BROKE, aux=max(0, self._step - 1), epoch=self._epoch)
+                    return
+                self._wait_for_signal(number)
+                until, signalled = End(), True
             if self._step >= self._spec.call_cap or errors > self._spec.error_cap:
                 self._gave_up(Cap.ERRORS if errors > self._spec.error_cap else Cap.CALLS)
                 return
@@ -204,6 +265,8 @@ class Consumer:
             self._record(Kind.DELAY, _run_delay_ns())
             if isinstance(error, StopIteration):
                 self._record(Kind.END, aux=self._step, epoch=self._epoch)
+                if self._interruptible and isinstance(until, End) and not signalled:
+                    self._wait_for_signal(number)
                 return
             if batch is not nothing:
                 errors = 0
@@ -211,13 +274,17 @@ class Consumer:
             if error is not None:
                 errors += 1
             del batch, error
-            if self._spec.break_after == self._step + 1 and self._epoch == 0:
-                self._record(Kind.BROKE, aux=self._step, epoch=self._epoch)
-                return
-            if self._spec.step_s:
-                self.guarded(lambda: time.sleep(self._spec.step_s), Where.OUTSIDE)  # the training step itself
-            self._together()
+            if not (isinstance(until, Batches) and self._step + 1 >= until.n):
+                if self._spec.step_s:
+                    self.guarded(lambda: time.sleep(self._spec.step_s), Where.OUTSIDE)  # the training step itself
+                self._together()
             self._step += 1
+
+    def _wait_for_signal(self, number: int) -> None:
+        """Stay in a training step until the trial supervisor has sent its signal; one to this process ends the step."""
+        self._record(Kind.REACHED, aux=self._step, epoch=self._epoch)
+        while not was_signalled(self._states.folder, number):
+            self.guarded(lambda: time.sleep(_SIGNAL_POLL_S), Where.OUTSIDE)
 
     def _gave_up(self, why: Cap) -> None:
         self._record(Kind.CAPPED, aux=self._step, flags=why, epoch=self._epoch)
@@ -257,7 +324,7 @@ class Consumer:
             self._lockstep = None
 
     def _reported(self, loader: Any) -> None:
-        reported, _ = self.guarded(lambda: _skipped(loader), Where.REPORT)
+        reported, _ = self.guarded(lambda: skipped_of(loader), Where.REPORT)
         if reported is None:
             return
         if isinstance(reported, LoaderError):
@@ -268,6 +335,11 @@ class Consumer:
             self._record.many(Kind.REPORTED, reported.ids, 1, 0, self._epoch)
         for reason, count in reported.reasons:
             self._record(Kind.REASON, count, aux=self._record.error(reason), epoch=self._epoch)
+
+
+def _drops(program: Program, number: int) -> bool:
+    """Whether the loader is closed and dropped after a phase."""
+    return isinstance(program[number].then, (Close, Save)) and not keeps_loader(program, number)
 
 
 def _length_of(loader: Any) -> int | None:
@@ -281,51 +353,6 @@ def _close(loader: Any) -> None:
     close = getattr(loader, "close", None)
     if callable(close):
         close()
-
-
-class Skipped(NamedTuple):
-    """What a loader reports as skipped."""
-
-    total: int
-    ids: list[int]
-    """Those that it names."""
-    reasons: list[tuple[str, int]]
-    """Each reason with the number of its skips, where it gives reasons."""
-
-
-def _skipped(loader: Any) -> Skipped | LoaderError | None:
-    """What the loader reports; an error where it makes no sense; None where there is no such attribute."""
-    if not hasattr(loader, "skipped"):
-        return None
-    value = loader.skipped
-    try:
-        return read_skipped(value() if callable(value) else value)
-    except LoaderError as error:
-        return error
-
-
-def read_skipped(value: Any) -> Skipped:
-    """Count, ids and reasons of a loader's ``skipped``: a count, a list of ids, or a mapping from reason to either.
-
-    Raises:
-        LoaderError: something else.
-    """
-    if isinstance(value, Mapping):
-        parts = {reason: read_skipped(part) for reason, part in value.items()}
-        ids = [sample for part in parts.values() for sample in part.ids]
-        reasons = [("" if reason is None else str(reason), part.total) for reason, part in parts.items() if part.total]
-        return Skipped(sum(part.total for part in parts.values()), ids, reasons)
-    try:
-        if isinstance(value, (bool, str, bytes)):
-            raise TypeError
-        if hasattr(value, "__iter__") and getattr(value, "shape", None) != ():
-            ids = [int(sample) for sample in value]
-            return Skipped(len(ids), ids, [])
-        return Skipped(int(value), [], [])
-    except (TypeError, ValueError, OverflowError):
-        raise LoaderError(
-            f"loader.skipped is {repr(value)[:200]}: must be a count, a list of ids, or a mapping of either"
-        ) from None
 
 
 def _run_delay_ns() -> int:

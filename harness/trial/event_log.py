@@ -1,7 +1,9 @@
 """The crash-proof event log: one ``write(2)`` a record, by any process of a trial, at any moment.
 
-Records are fixed-size and binary, and the file is opened with ``O_APPEND``, so records of several processes never
-interleave and those written before a SIGKILL survive it. Texts (messages, tracebacks) lie beside, one JSON line each.
+A log is a header, and then records of the same size. Both are binary and little-endian, and the file is opened with
+``O_APPEND``, so records of several processes never interleave, and those written before a SIGKILL survive it. Texts
+(messages, tracebacks) are in a file beside it, one JSON line each. ``docs/event-log.md`` describes the format for programs
+in other languages.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+from ..errors import UserError
 
 RECORD = np.dtype(
     [
@@ -28,14 +33,26 @@ RECORD = np.dtype(
         ("sample", "<i8"),  # a sample id, or the number that the kind says
         ("aux", "<i4"),  # what the kind says
         ("pid", "<i4"),
-        ("worker", "<i2"),  # -1: not in a worker of torch's kind
-        ("epoch", "<i2"),  # -1: written by a reader, who does not know it
+        ("worker", "i1"),  # -1: not in a worker of torch's kind
+        ("phase", "u1"),  # of the process that wrote it
+        ("epoch", "<i2"),  # -1: written by a reader, which does not know it
         ("kind", "u1"),
         ("flags", "u1"),
-        ("rank", "<u2"),
+        ("rank", "u1"),
+        ("actor", "u1"),  # an Actor
     ]
 )
-_PACK = struct.Struct("<qqiihhBBH").pack
+_PACK = struct.Struct("<qqiibBhBBBB").pack
+HEADER = struct.Struct("<8sHHIqq")  # magic, version, bytes of a record, rank, and one moment on the clock of the events and in Unix time
+MAGIC = b"badbatch"
+VERSION = 2
+_FORMAT_1 = np.dtype(
+    [
+        *(("time", "<i8"), ("sample", "<i8"), ("aux", "<i4"), ("pid", "<i4"), ("worker", "<i2"), ("epoch", "<i2")),
+        *(("kind", "u1"), ("flags", "u1"), ("rank", "<u2")),
+    ]
+)
+"""Logs of format 1 have such records and no header."""
 _HIGH_DESCRIPTOR = 700  # out of the way of a loader that closes or reuses the low ones
 _LATELY = 256  # texts
 _TEXT_NUMBERS = itertools.count(1)  # of all recorders in this process: one that came with a copied data set has the same pid
@@ -70,6 +87,21 @@ class Kind(enum.IntEnum):
     FIELDS = 25  # which fields a sample from disk came with; sample: id or -1; aux: a bit for each of storedbatch.FIELDS
     KEPT = 27  # something of the loader that is there once, however many loaders are built; aux: text; flags: Remains
     REASON = 26  # a reason that loader.skipped gives; sample: for how many skips; aux: text
+    SAVED = 28  # the loader gave its state; aux: step; sample: bytes of the state when pickled
+    LOADED = 29  # the loader was given the state of phase `sample`
+    SIGNALLED = 30  # the trial supervisor sent a signal; flags: its number; aux: to how many processes; pid: to which first
+    REACHED = 33  # the consumer waits for the signal of its phase; aux: step
+    MEMORY = 31  # of process `pid`; sample: bytes of memory that it does not share; aux: its threads
+    DESCRIPTORS = 32  # of process `pid`; sample: its open descriptors
+
+
+class Actor(enum.IntEnum):
+    """Who wrote a record."""
+
+    RANK = 0  # the process in which the consumer runs
+    WORKER = 1  # any process below it
+    SUPERVISOR = 2  # the trial supervisor
+    STORAGE = 3  # what serves the data: a file system or a server of the trial's own
 
 
 class Content(enum.IntFlag):
@@ -93,6 +125,8 @@ class Where(enum.IntEnum):
     LENGTH = 5
     REPORT = 6
     DISTRIBUTED = 7
+    SAVE = 8
+    LOAD = 9
 
 
 class Cap(enum.IntEnum):
@@ -117,33 +151,54 @@ class Recorder:
 
     Args:
         folder: the trial's folder; records go to ``events-<rank>.bin`` and texts to ``texts-<rank>.jsonl`` in it.
+        phase: the number of the phase that the process is in; :meth:`enter_phase` changes it.
+        actor: who writes; None: the process that makes the recorder is the rank's, and all others are workers.
     """
 
-    def __init__(self, folder: str | Path, rank: int = 0) -> None:
+    def __init__(self, folder: str | Path, rank: int = 0, phase: int = 0, actor: Actor | None = None) -> None:
         self._folder = str(folder)
         self._rank = rank
+        self._phase = phase
+        self._actor = actor
+        self._rank_pid = os.getpid()
+        self._writes_as = Actor.RANK
         self._events = -1
         self._texts = -1
         self._pid = 0
         self._worker = -1
         self._said: dict[bytes, int] = {}
 
-    def __getstate__(self) -> tuple[str, int]:
-        return self._folder, self._rank
+    def __getstate__(self) -> tuple[str, int, int, Actor | None, int]:
+        return self._folder, self._rank, self._phase, self._actor, self._rank_pid
 
-    def __setstate__(self, state: tuple[str, int]) -> None:
-        Recorder.__init__(self, *state)
+    def __setstate__(self, state: tuple[str, int, int, Actor | None, int]) -> None:
+        *arguments, rank_pid = state
+        Recorder.__init__(self, *arguments)  # type: ignore[arg-type]
+        self._rank_pid = rank_pid
 
-    def __call__(self, kind: int, sample: int = -1, aux: int = 0, flags: int = 0, epoch: int = -1) -> None:
-        """Append one record, stamped with now. A number beyond its field's width is recorded as the nearest within it."""
+    def enter_phase(self, phase: int) -> None:
+        """Record from now on as in this phase. Copies in other processes stay in theirs."""
+        self._phase = phase
+
+    def __call__(
+        self, kind: int, sample: int = -1, aux: int = 0, flags: int = 0, epoch: int = -1, pid: int | None = None
+    ) -> None:
+        """Append one record, stamped with now. A number beyond its field's width is recorded as the nearest within it.
+
+        Args:
+            pid: of the process that the record is about; None: this one.
+        """
         now = time.monotonic_ns()
-        pid = os.getpid()
-        if pid != self._pid:
-            self._enter_process(pid)
+        own = os.getpid()
+        if own != self._pid:
+            self._enter_process(own)
+        if pid is None:
+            pid = own
+        worker, phase, rank, actor = self._worker, self._phase, self._rank, self._writes_as
         try:
-            record = _PACK(now, sample, aux, pid, self._worker, epoch, kind, flags, self._rank)
+            record = _PACK(now, sample, aux, pid, worker, phase, epoch, kind, flags, rank, actor)
         except struct.error:  # a number that the loader made up
-            record = _PACK(now, _fit(sample, 64), _fit(aux, 32), pid, self._worker, epoch, kind, flags, self._rank)
+            record = _PACK(now, _fit(sample, 64), _fit(aux, 32), pid, worker, phase, epoch, kind, flags, rank, actor)
         try:
             os.write(self._events, record)
         except OSError as error:
@@ -168,10 +223,12 @@ class Recorder:
         records["aux"] = aux
         records["pid"] = pid
         records["worker"] = self._worker
+        records["phase"] = self._phase
         records["epoch"] = epoch
         records["kind"] = kind
         records["flags"] = flags
         records["rank"] = self._rank
+        records["actor"] = self._writes_as
         data = records.tobytes()
         try:
             os.write(self._events, data)
@@ -239,13 +296,15 @@ class Recorder:
         self._said.clear()
         data = sys.modules.get("torch.utils.data")
         info = data.get_worker_info() if data is not None else None
-        self._worker = -1 if info is None else info.id
+        self._worker = -1 if info is None else _fit(info.id, 8)
+        own = Actor.RANK if pid == self._rank_pid else Actor.WORKER
+        self._writes_as = own if self._actor is None else self._actor
         if self._events < 0:
             self._open()
         self._pid = pid  # last: another thread must not find it set before the rest
 
     def _open(self) -> None:
-        self._events = open_high(os.path.join(self._folder, f"events-{self._rank}.bin"), _HIGH_DESCRIPTOR)
+        self._events = open_high(begin_log(self._folder, self._rank), _HIGH_DESCRIPTOR)
         self._texts = open_high(os.path.join(self._folder, f"texts-{self._rank}.jsonl"), _HIGH_DESCRIPTOR)
 
     def _open_again(self, error: OSError) -> None:
@@ -253,6 +312,56 @@ class Recorder:
         if error.errno != errno.EBADF:
             raise error
         self._open()
+
+
+def begin_log(folder: str | Path, rank: int) -> str:
+    """Make the log of a rank, with its header, unless it is there; returns its path."""
+    path = os.path.join(folder, f"events-{rank}.bin")
+    if not os.path.exists(path):
+        own = f"{path}.{os.getpid()}"
+        header = HEADER.pack(MAGIC, VERSION, RECORD.itemsize, rank, time.monotonic_ns(), time.time_ns())
+        with open(own, "wb") as file:
+            file.write(header)
+        with contextlib.suppress(FileExistsError):  # another process of the rank was first
+            os.link(own, path)
+        os.unlink(own)
+    return path
+
+
+def read_log(path: str | Path) -> npt.NDArray[Any]:
+    """The records of a log, of this format or of format 1; a torn last record is left out.
+
+    Raises:
+        UserError: the log has a format that this version does not know.
+    """
+    try:
+        size = os.path.getsize(path)
+    except FileNotFoundError:
+        return np.empty(0, RECORD)
+    with open(path, "rb") as file:
+        head = file.read(HEADER.size)
+    if not head.startswith(MAGIC):
+        return _from_format_1(np.fromfile(path, _FORMAT_1, count=size // _FORMAT_1.itemsize))
+    if len(head) < HEADER.size:
+        return np.empty(0, RECORD)
+    _, version, width, _, _, _ = HEADER.unpack(head)
+    if version != VERSION or width != RECORD.itemsize:
+        raise UserError(f"{path} is an event log of format {version}; this version of badbatch reads formats 1 and {VERSION}")
+    number = (size - HEADER.size) // RECORD.itemsize
+    if number == 0:
+        return np.empty(0, RECORD)
+    if size < 1 << 16:
+        events: npt.NDArray[Any] = np.fromfile(path, RECORD, count=number, offset=HEADER.size)
+    else:  # page in only the columns' pages that are looked at
+        events = np.memmap(path, RECORD, mode="r", offset=HEADER.size, shape=(number,))
+    return events
+
+
+def _from_format_1(old: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    events = np.zeros(len(old), RECORD)
+    for name in old.dtype.names or ():
+        events[name] = old[name]
+    return events
 
 
 def open_high(path: str | Path, least: int) -> int:

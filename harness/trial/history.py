@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UserError
-from .event_log import RECORD, Kind
+from .event_log import RECORD, Actor, Kind, read_log
+from .phases import logical_epochs
 from .spec import TrialSpec
 
 Events = npt.NDArray[Any]
@@ -53,7 +54,8 @@ class History:
     """What happened in one trial.
 
     ``events`` is a structured array of :data:`~badbatch.harness.trial.event_log.RECORD`, rank by rank, and within each rank in
-    the order in which they were written: in order of time for each process, but not strictly so between processes.
+    the order in which they were written: in order of time for each process, but not strictly so between processes. It has
+    what the trial's own processes did; ``watched`` has what the trial supervisor did and measured.
     """
 
     spec: TrialSpec
@@ -66,6 +68,8 @@ class History:
     output: str = ""
     """The end of what the loader printed."""
     folder: str | None = None
+    watched: Events = dataclasses.field(default_factory=lambda: np.empty(0, RECORD))
+    """What the trial supervisor recorded: the signals that it sent; memory, threads and descriptors of the processes."""
 
     @classmethod
     def load(cls, folder: Path) -> History:
@@ -75,13 +79,17 @@ class History:
             UserError: the folder holds no trial.
         """
         spec = TrialSpec.read(folder / "trial.json")
-        parts = [_events(folder / f"events-{rank}.bin") for rank in range(spec.topology.ranks)]
+        parts = [read_log(folder / f"events-{rank}.bin") for rank in range(spec.most_ranks)]
         texts: dict[tuple[int, int], Mapping[str, Any]] = {}
-        for rank in range(spec.topology.ranks):
+        for rank in range(spec.most_ranks):
             texts.update(_texts(folder / f"texts-{rank}.jsonl"))
+        events = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        by_supervisor = events["actor"] == Actor.SUPERVISOR
+        watched = events[by_supervisor]
         return cls(
             spec=spec,
-            events=parts[0] if len(parts) == 1 else np.concatenate(parts),
+            events=events[~by_supervisor] if len(watched) else events,
+            watched=watched,
             texts=texts,
             ended=_ended(folder, spec),
             stacks=_tails(folder, "stacks", 20_000),
@@ -90,13 +98,46 @@ class History:
         )
 
     def of(self, *kinds: Kind, epoch: int | None = None, rank: int | None = None) -> Events:
-        """The events of these kinds, of one epoch and one rank where given; in order, and not to be written to."""
+        """The events of these kinds, in order, and not to be written to.
+
+        Args:
+            epoch: only those of this logical epoch, by its place among them; readers' events have none.
+            rank: only those of this rank.
+        """
         found = self._of_kind(kinds[0]) if len(kinds) == 1 else self._of_kinds(kinds)
-        for field, value in (("epoch", epoch), ("rank", rank)):
-            if value is not None:
-                chosen = found[field] == value
-                found = found if chosen.all() else found[chosen]  # most often all are: spare the copy
+        if epoch is not None:
+            found = _chosen(found, self.in_epoch(found, epoch))
+        return found if rank is None else _chosen(found, found["rank"] == rank)
+
+    def in_epoch(self, events: Events, number: int) -> npt.NDArray[np.bool_]:
+        """For each event of a consumer, whether it is in a logical epoch, given by its place among them."""
+        if self._numbered_alike:
+            return np.asarray(events["epoch"] == number)
+        chosen = np.zeros(len(events), np.bool_)
+        for phase, epoch in self.logical_epochs[number]:
+            chosen |= (events["phase"] == phase) & (events["epoch"] == epoch)
+        return chosen
+
+    @functools.cached_property
+    def logical_epochs(self) -> list[list[tuple[int, int]]]:
+        """For each logical epoch its segments on every rank: (phase, number of the epoch)."""
+        return logical_epochs(self.spec.phases)
+
+    @functools.cached_property
+    def _numbered_alike(self) -> bool:
+        """Whether each logical epoch has the number of its epoch: there is one phase."""
+        return self.logical_epochs == [[(0, number)] for number in range(len(self.logical_epochs))]
+
+    def segment(self, phase: int, epoch: int, rank: int) -> Events:
+        """What the consumer of one rank recorded in one epoch of one phase."""
+        events = self.events
+        found: Events = events[(events["phase"] == phase) & (events["epoch"] == epoch) & (events["rank"] == rank)]
         return found
+
+    def logical(self, event: Any) -> int | None:
+        """The first logical epoch in which an event is; None: it is in none."""
+        segment = int(event["phase"]), int(event["epoch"])
+        return next((number for number, segments in enumerate(self.logical_epochs) if segment in segments), None)
 
     @functools.cached_property
     def _kinds(self) -> npt.NDArray[np.uint8]:
@@ -141,27 +182,18 @@ class History:
 
     @functools.cached_property
     def finished_ranks(self) -> frozenset[int]:
-        """The ranks whose consumer ran to its end."""
-        return frozenset(int(rank) for rank in self.of(Kind.FINISHED)["rank"])
+        """The ranks whose consumer ran to the end of the last phase."""
+        finished = self.of(Kind.FINISHED)
+        return frozenset(int(rank) for rank in finished["rank"][finished["phase"] == len(self.spec.phases) - 1])
 
     @property
     def complete(self) -> bool:
         """Whether every rank's consumer ran to its end, so that what is missing is missing."""
-        return self.ended.cut is None and len(self.finished_ranks) == self.spec.topology.ranks
+        return self.ended.cut is None and len(self.finished_ranks) == self.spec.in_phase(-1).topology.ranks
 
 
-def _events(path: Path) -> Events:
-    try:
-        size = path.stat().st_size // RECORD.itemsize
-    except FileNotFoundError:
-        return np.empty(0, RECORD)
-    if size == 0:
-        return np.empty(0, RECORD)
-    if size < 1 << 16:
-        events: Events = np.fromfile(path, RECORD, count=size)
-    else:  # page in only the columns' pages that are looked at
-        events = np.memmap(path, RECORD, mode="r", shape=(size,))
-    return events
+def _chosen(events: Events, which: npt.NDArray[np.bool_]) -> Events:
+    return events if which.all() else events[which]  # most often all are: spare the copy
 
 
 def _texts(path: Path) -> Iterable[tuple[tuple[int, int], Mapping[str, Any]]]:

@@ -13,39 +13,16 @@ from ..contract.source_names import cell
 from ..corpus.stored import Stored
 from ..errors import UserError
 from ..plan import FaultPlan
+from .phases import Phase, Program, logical_epochs, must_be_runnable, of_format_1
+from .phases import Topology as Topology  # noqa: PLC0414 - part of a spec, and imported from here
 
-FORMAT = 1
+FORMAT = 2
 LEAVE_WITHIN_S = 1.0
 """So long helpers may take to end by themselves after their loader was closed and dropped."""
 CLOSE_WITHIN_S = 10.0
 """DESIGN: after a timeout the loader can be closed within 10 s; so it can after any other epoch."""
 
 _TOO_EARLY_TO_STOP = 2  # errors in a row beyond one for each fault and each worker
-
-
-@dataclasses.dataclass(frozen=True)
-class Topology:
-    """Workers × ranks × start method × whether the workers stay for the next epoch."""
-
-    workers: int = 0
-    ranks: int = 1
-    start_method: str | None = None
-    persistent: bool = False
-    """The job asks that the workers of one epoch also serve the next one."""
-
-    def __str__(self) -> str:
-        parts = [f"workers={self.workers}"]
-        if self.ranks != 1:
-            parts.append(f"ranks={self.ranks}")
-        if self.start_method:
-            parts.append(self.start_method)
-        if self.persistent:
-            parts.append("persistent")
-        return ",".join(parts)
-
-    def to_json(self) -> dict[str, Any]:
-        """``{"workers", "ranks", "start_method", "persistent"}``."""
-        return dataclasses.asdict(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,12 +46,10 @@ class TrialSpec:
     timeout_s: float = 0.0
     """The job's timeout; 0: none."""
     max_consecutive_skips: int | None = None
-    epochs: int = 1
-    break_after: int | None = None
-    """Leave epoch 0 after this many batches."""
-    rounds: int = 1
-    """Loaders that are built, consumed and dropped one after the other; the record is about the first. With two of them it
-    also says what grew, and what the process keeps once."""
+    phases: Program = (Phase(),)
+    """What the consumer does, one after the other."""
+    sample_every_s: float = 0.5
+    """So often the trial supervisor samples memory, threads and descriptors of the trial's processes."""
     step_s: float = 0.0
     """Length of the simulated training step."""
     lockstep: bool = False
@@ -89,6 +64,29 @@ class TrialSpec:
     """``job.decode`` gives pictures that are opened and not yet decoded."""
     repeat: int = 0
     """Which repetition of the same question this is."""
+
+    def __post_init__(self) -> None:
+        must_be_runnable(self.phases, self.topology)
+
+    @property
+    def epochs(self) -> int:
+        """The number of logical epochs."""
+        return len(logical_epochs(self.phases))
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether a phase leaves an epoch before its end."""
+        return any(phase.stops_early for phase in self.phases)
+
+    def in_phase(self, number: int) -> TrialSpec:
+        """The trial with the topology of one of its phases."""
+        topology = self.phases[number].topology
+        return self if topology is None or topology == self.topology else dataclasses.replace(self, topology=topology)
+
+    @property
+    def most_ranks(self) -> int:
+        """The ranks of the phase that has most."""
+        return max((phase.topology or self.topology).ranks for phase in self.phases)
 
     @property
     def id(self) -> str:
@@ -128,20 +126,26 @@ class TrialSpec:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             data[field.name] = value.to_json() if hasattr(value, "to_json") else value
+        data["phases"] = [phase.to_json() for phase in self.phases]
         return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TrialSpec:
-        """The inverse of :meth:`to_json`.
+        """The inverse of :meth:`to_json`; also reads format 1, which had no phases.
 
         Raises:
             UserError: not a trial, or one of another format.
         """
         fields = dict(data)
         version = fields.pop("badbatch_trial", None)
-        if version != FORMAT:
-            raise UserError(f"not a badbatch trial of format {FORMAT}: \"badbatch_trial\" is {version!r}")
+        if version not in (1, FORMAT):
+            raise UserError(f"not a badbatch trial of format 1 or {FORMAT}: \"badbatch_trial\" is {version!r}")
         try:
+            if version == 1:
+                old = fields.pop("epochs"), fields.pop("break_after"), fields.pop("rounds", 1)
+                fields["phases"] = of_format_1(*old)
+            else:
+                fields["phases"] = tuple(Phase.from_json(phase) for phase in fields["phases"])
             fields["topology"] = Topology(**fields["topology"])
             if fields.get("stored") is not None:
                 from ..corpus.damage import disk_faults

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import multiprocessing
 import os
 import re
@@ -29,6 +30,10 @@ _AFTERWARDS = (
     "raise@report", "raise@close", "raise@length",
 )
 """Words of what the consumer does between the calls, or of answers to other calls than next()."""
+
+
+_BUILT = itertools.count()
+"""The loaders that were built in this process."""
 
 
 class Line(NamedTuple):
@@ -160,7 +165,7 @@ def _threads() -> set[str]:
 class Actor:
     """Acts the lines of one rank."""
 
-    def __init__(self, job: Job, lines: list[Line]) -> None:
+    def __init__(self, job: Job, lines: list[Line], leaves: list[str]) -> None:
         self._job = job
         self._lines = lines
         self._workers: dict[int, Worker] = {}
@@ -172,7 +177,7 @@ class Actor:
                 self._segments.append([])
             if line.word != "epoch":
                 self._segments[-1].append(line)
-        for _, word in lines:
+        for word in leaves:
             name = word.rpartition(":")[2].replace("_", " ")
             if word.startswith("left:thread:") or (word.startswith("kept:thread:") and name not in _threads()):
                 threading.Thread(target=threading.Event().wait, name=name, daemon=True).start()
@@ -306,9 +311,10 @@ def _answers(actor: type[Actor], words: list[str]) -> type[Actor]:
 def act(job: Job) -> Actor:
     """Act the story whose number is the job's seed."""
     story, _ = STORIES[job.seed]
-    lines = lines_of(story, job.rank)
+    leaves = [word for _, word in lines_of(story, job.rank) if word.startswith(("left:", "kept:"))]
+    lines = lines_of(story.split(" rebuilt ")[next(_BUILT)], job.rank)
     words = [word for _, word in lines]
     for word in words:
         if word.startswith("raise@factory"):
             raise error_of(word, "")
-    return _answers(Actor, words)(job, lines)
+    return _answers(Actor, words)(job, lines, leaves)

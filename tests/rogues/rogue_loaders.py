@@ -81,6 +81,49 @@ def well() -> None:
 
 
 @rogue
+def naps() -> None:
+    """It takes its time over the second batch."""
+    time.sleep(0.5)
+
+
+class Remembering:
+    """Knows how many batches it gave, and goes on from there; refuses the state of another number of ranks."""
+
+    def __init__(self, job: Job, obeys: bool) -> None:
+        self._job = job
+        self._obeys = obeys
+        self._next = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        dataset: Any = self._job.dataset
+        size = self._job.batch_size
+        while self._next * size < self._job.samples:
+            samples = range(self._next * size, min((self._next + 1) * size, self._job.samples))
+            self._next += 1
+            yield default_collate([dataset[sample] for sample in samples])
+        self._next = 0
+
+    def state_dict(self) -> dict[str, int]:
+        return {"next": self._next, "ranks": self._job.world_size}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        if state["ranks"] != self._job.world_size:
+            raise ValueError("another number of ranks")
+        if self._obeys:
+            self._next = state["next"]
+
+
+@loader(on_damage="raise")
+def remembers(job: Job) -> Remembering:
+    return Remembering(job, obeys=True)
+
+
+@loader(on_damage="raise")
+def forgets(job: Job) -> Remembering:
+    return Remembering(job, obeys=False)
+
+
+@rogue
 def busy() -> None:
     while True:
         pass
