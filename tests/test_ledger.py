@@ -48,6 +48,8 @@ _FLAGS = {
 _PROGRAMS = (
     plain(), plain(2), plain(3), left_early(2), rebuilt(), rebuilt(until=Batches(1)),
     (Phase(until=Batches(2), then=Save()), Phase(load=0, epochs=2)),
+    (Phase(until=Batches(2), then=Save()), Phase(topology=Topology(1, 3), load=0)),
+    (Phase(topology=Topology(1, 3), until=Batches(2), then=Save()), Phase(load=0)),
     (Phase(until=Batches(2), then=Save()), Phase(same_process=True), Phase(load=0)),
 )
 _BY_READERS = (Kind.READ, Kind.READ_DONE, Kind.FAULT, Kind.SKIPPED)
@@ -83,18 +85,19 @@ def histories(draw: st.DrawFn) -> History:
         phases=draw(st.sampled_from(_PROGRAMS)),
     )
     records = [_record(draw, spec, now) for now in range(draw(st.integers(0, 40)))]
-    events = np.array([record for rank in range(spec.topology.ranks) for record in records if record[-2] == rank], RECORD)
+    events = np.array([record for rank in range(spec.most_ranks) for record in records if record[-2] == rank], RECORD)
     ended = Ended(
         cut=draw(st.sampled_from([None, None, "stalled", "out of time", "interrupted"])),
         seconds=20.0,
-        ranks=tuple(draw(st.sampled_from([0, 0, 0, -11, -9, 1, None])) for _ in range(spec.topology.ranks)),
+        ranks=tuple(draw(st.sampled_from([0, 0, 0, -11, -9, 1, None])) for _ in range(spec.most_ranks)),
     )
     return History(spec, events, {(100, 1): {"type": "builtins.OSError", "bases": ["builtins.OSError"], "message": "x"}}, ended)
 
 
 def _record(draw: st.DrawFn, spec: TrialSpec, now: int) -> tuple[int, ...]:
     kind = draw(st.sampled_from(list(Kind)))
-    rank = draw(st.integers(0, spec.topology.ranks - 1))
+    phase, epoch = draw(st.sampled_from([segment for segments in logical_epochs(spec.phases) for segment in segments]))
+    rank = draw(st.integers(0, spec.in_phase(phase).topology.ranks - 1))
     if kind is Kind.FAULT and spec.plan:
         sample = draw(st.sampled_from(list(spec.plan)))
     elif kind is Kind.FAULT:
@@ -102,7 +105,6 @@ def _record(draw: st.DrawFn, spec: TrialSpec, now: int) -> tuple[int, ...]:
     else:
         sample = draw(st.integers(-1, spec.samples + 1))
     worker = draw(st.integers(-1, max(-1, spec.topology.workers - 1))) if kind in _BY_READERS else -1
-    phase, epoch = draw(st.sampled_from([segment for segments in logical_epochs(spec.phases) for segment in segments]))
     epoch = -1 if kind in _WITHOUT_EPOCH else epoch
     flags = draw(st.sampled_from(_FLAGS.get(kind, [0])))
     pid = 100 + 10 * rank + worker + 1
@@ -124,7 +126,7 @@ def test_the_sums_close(history: History) -> None:
         assert int(epoch.arrivals.sum()) + len(epoch.fabricated) + epoch.unnamed == arrived
         for counted, kind in ((epoch.calls, Kind.ASK), (epoch.batches, Kind.GOT)):
             assert sum(counted) == int(np.sum(mine["kind"] == kind))
-            assert len(counted) == history.spec.topology.ranks
+            assert len(counted) == max(history.spec.in_phase(phase).topology.ranks for phase, _ in history.logical_epochs[epoch.number])
         assert int(epoch.reported.sum()) + epoch.reported_strangers <= max(
             epoch.reported_total or 0, len(history.of(Kind.REPORTED))
         )

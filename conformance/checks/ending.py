@@ -33,8 +33,9 @@ _TOO_EARLY = 0.9  # of the timeout: clocks and polling intervals differ by less
 def finite_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Within ceil(samples / batch_size) + allowance calls of next(), before the trial's deadline, in a process that stays alive."""
     yield from _died(history)
-    allowed = history.spec.allowed_calls
     for epoch in ledger.epochs:
+        more_lives = len(history.logical_epochs[epoch.number]) - 1  # each may begin with batches that are shorter
+        allowed = history.spec.allowed_calls + more_lives * (history.spec.topology.workers + 2)
         for rank, (stop, calls) in enumerate(zip(epoch.stops, epoch.calls, strict=True)):
             where = f"epoch {epoch.number}" + (f", rank {rank}" if len(epoch.stops) > 1 else "")
             if stop is Stop.CUT and _was_waiting(history, rank, epoch.number):
@@ -68,7 +69,7 @@ def _reads_again(history: History, epoch: int, rank: int) -> bool:
 
 
 def _died(history: History) -> Iterator[Violation]:
-    for rank in range(history.spec.topology.ranks):
+    for rank in range(history.spec.most_ranks):
         how = death(history, rank)
         if how:
             of_rank = f" of rank {rank}" if history.spec.topology.ranks > 1 else ""
@@ -197,7 +198,7 @@ def _waits_still(history: History, rank: int) -> float:
 
 def _waits(history: History) -> Iterator[_Wait]:
     """The calls of next() that returned or raised, in order, on each rank."""
-    for rank in range(history.spec.topology.ranks):
+    for rank in range(history.spec.most_ranks):
         mine = history.of(Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, Kind.DELAY, rank=rank)
         asked = None
         delay_before = delay_last = 0
@@ -226,7 +227,7 @@ def _delay_after(events: Events, event: np.void) -> int:
 
 def _closing(history: History) -> Iterator[Violation]:
     promised = f"afterwards the loader can be closed within {CLOSE_WITHIN_S:g} s"
-    for rank in range(history.spec.topology.ranks):
+    for rank in range(history.spec.most_ranks):
         begin = history.of(Kind.CLOSING, rank=rank)
         end = history.of(Kind.CLOSED, rank=rank)
         took = [(int(e["time"]) - int(b["time"])) / 1e9 for b, e in zip(begin, end, strict=False)]

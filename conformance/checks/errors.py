@@ -35,7 +35,7 @@ def _raises(contract: Contract, spec: TrialSpec) -> str | None:
 def _surfaced(history: History) -> Events:
     """The first error that reached each rank's consumer after a fault took effect there."""
     first = []
-    for rank in range(history.spec.topology.ranks):
+    for rank in range(history.spec.most_ranks):
         struck = history.of(Kind.FAULT, rank=rank)
         raised = history.of(Kind.RAISED, rank=rank)
         raised = raised[np.isin(raised["flags"], (Where.NEXT, Where.OUTSIDE, Where.ITER))]

@@ -32,7 +32,7 @@ def no_leftovers(history: History, ledger: Ledger, expected: Expectation) -> Ite
 
     What a process keeps once is not a leak. Closing must end.
     """
-    for rank in range(history.spec.topology.ranks):
+    for rank in range(history.spec.most_ranks):
         begun, ended = (history.of(kind, rank=rank) for kind in (Kind.CLOSING, Kind.CLOSED))
         if len(begun) > len(ended) and (seconds := waited_s(history, begun[-1])) > CLOSE_WITHIN_S:
             yield Violation("closing the loader ends", f"it had not ended after {seconds:.0f} s, when the trial was cut")

@@ -26,7 +26,7 @@ def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Ite
     size = history.spec.batch_size
     shortened = expected.contract.on_damage == "skip" and expected.contract.batches == "short"
     for epoch in ledger.epochs:
-        for rank in range(history.spec.topology.ranks):
+        for rank in range(history.spec.most_ranks):
             got = history.of(Kind.GOT, epoch=epoch.number, rank=rank)["sample"]
             got = got[got >= 0]
             where = f"epoch {epoch.number}" + (f", rank {rank}" if history.spec.topology.ranks > 1 else "")
@@ -63,7 +63,7 @@ def _no_short_last(history: History, expected: Expectation) -> str:
 )
 def honest_length(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """If it exists. Calling it has no side effect: after the epoch it returns the same value."""
-    for rank in range(history.spec.topology.ranks):
+    for rank in range(history.spec.most_ranks):
         asked = history.of(Kind.LENGTH, rank=rank)
         if not len(asked):
             continue

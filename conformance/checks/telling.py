@@ -150,7 +150,7 @@ def _raise(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Vi
 
 
 def _half_way(history: History, epoch: Epoch) -> Iterator[Violation]:
-    for rank in range(history.spec.topology.ranks):
+    for rank in range(history.spec.most_ranks):
         after = went_on(history, epoch.number, rank)
         if after:
             yield Violation(

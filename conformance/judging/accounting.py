@@ -61,8 +61,9 @@ class _Accountant:
         self._expected = expected
         self._number = number
         self._samples = history.spec.samples
-        last_phase, _ = history.logical_epochs[number][-1]
-        self._ranks = range(history.spec.in_phase(last_phase).topology.ranks)
+        ranks = [history.spec.in_phase(phase).topology.ranks for phase, _ in history.logical_epochs[number]]
+        self._ranks = range(max(ranks))
+        self._last_ranks = ranks[-1]
 
     def _of(self, kind: Kind, rank: int | None = None) -> Events:
         """The consumers' events of this epoch."""
@@ -133,6 +134,9 @@ class _Accountant:
         return np.bincount(ids, minlength=self._samples).astype(np.int64) if self._samples else np.zeros(0, np.int64)
 
     def _stop(self, rank: int) -> Stop:
+        """How the epoch ended on a rank; one that is not in the last phase of the epoch has nothing more to do."""
+        if rank >= self._last_ranks:
+            return Stop.END
         for kind, stop in ((Kind.END, Stop.END), (Kind.BROKE, Stop.BROKE), (Kind.CAPPED, Stop.CAPPED)):
             if len(self._of(kind, rank)):
                 return stop

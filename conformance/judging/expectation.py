@@ -95,11 +95,15 @@ class Expectation:
     @property
     def pad_budget(self) -> int:
         """Extra arrivals that padding may cause: what makes the ranks' shares equal, or fills up their last batches."""
-        ranks = self.spec.topology.ranks
         if self.contract.tail not in ("pad", "pad-batch"):
             return 0
-        unit = ranks * self.spec.batch_size if self.contract.tail == "pad-batch" else ranks
-        return max(-known % unit for known in self._known)
+        size = self.spec.batch_size if self.contract.tail == "pad-batch" else 1
+        return max(-known % (ranks * size) for known in self._known for ranks in self._ranks)
+
+    @functools.cached_property
+    def _ranks(self) -> frozenset[int]:
+        """The numbers of ranks in the phases of the trial."""
+        return frozenset(topology.ranks for topology in self.spec.topologies)
 
     @functools.cached_property
     def _known(self) -> tuple[int, ...]:
@@ -122,7 +126,10 @@ class Expectation:
         The samples of a rank are not divided by worker: a partial batch for each worker is not covered, since the
         number of workers must not change which samples arrive.
         """
-        ranks, samples, batch = self.spec.topology.ranks, self.spec.samples, self.spec.batch_size
+        return max(self._dropped_by(ranks) for ranks in self._ranks)
+
+    def _dropped_by(self, ranks: int) -> int:
+        samples, batch = self.spec.samples, self.spec.batch_size
         dropped = max(known % ranks for known in self._known) if self.contract.tail == "drop" else 0
         if not self.spec.drop_last:
             return dropped
@@ -181,9 +188,9 @@ class Expectation:
 
     @property
     def _smallest_batch(self) -> int:
-        """Errors that a loader which does not raise may still raise: one for each batch that may be wholly damaged."""
+        """The size of the smallest partial batch with which the set, or the share of a rank or a process, may end."""
         samples, batch = self.spec.samples, self.spec.batch_size
-        parts = (1, self.spec.topology.ranks, self._processes)
+        parts = (1, *self._ranks, self._processes)
         shares = {share for number in parts for share in (samples // number, -(-samples // number))}
         return min(share % batch or batch for share in shares)
 
@@ -222,8 +229,8 @@ class Expectation:
 
     @property
     def _processes(self) -> int:
-        """Processes that read."""
-        return self.spec.topology.ranks * max(1, self.spec.topology.workers)
+        """Processes that read at a time."""
+        return max(topology.ranks * max(1, topology.workers) for topology in self.spec.topologies)
 
     @property
     def goes_on(self) -> bool:

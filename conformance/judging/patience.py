@@ -42,7 +42,7 @@ def too_short(history: History) -> str:
     """Why the deadline of a trial was too short for what was waited for at its end; empty: it was not."""
     if history.ended.cut != "out of time":
         return ""
-    for rank in range(history.spec.topology.ranks):
+    for rank in range(history.spec.most_ranks):
         what, needed, waited = pending(history, rank)
         if waited < needed:
             least = math.ceil(history.spec.deadline_s - waited + needed) + 1

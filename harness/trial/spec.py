@@ -84,9 +84,14 @@ class TrialSpec:
         return self if topology is None or topology == self.topology else dataclasses.replace(self, topology=topology)
 
     @property
+    def topologies(self) -> tuple[Topology, ...]:
+        """The topologies of the phases, each once."""
+        return tuple(dict.fromkeys(phase.topology or self.topology for phase in self.phases))
+
+    @property
     def most_ranks(self) -> int:
         """The ranks of the phase that has most."""
-        return max((phase.topology or self.topology).ranks for phase in self.phases)
+        return max(topology.ranks for topology in self.topologies)
 
     @property
     def id(self) -> str:
