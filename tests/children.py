@@ -37,6 +37,6 @@ def child(command: Sequence[str], **how: Any) -> Iterator[subprocess.Popen[Any]]
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        for stream in (process.stdout, process.stderr):
+        for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 stream.close()

@@ -42,9 +42,9 @@ what a reader does
 ``skip5`` ``skip?``     it calls on_skip; with -1, since it cannot tell which sample it was
 ======================  ==============================================================================================
 
-How the trial ended, as the last word: ``stalled``, ``deadline`` (out of time), ``interrupted``, ``died:-11`` (the exit code of
-the rank that speaks); without it every rank ran to its end. A consumer that reads has to be told so: samples that arrive
-are not read by themselves.
+How the trial ended, as the last word: ``stalled``, ``endless`` (stalled, with a proof), ``deadline`` (out of time), ``interrupted``,
+``died:-11`` (the exit code of the rank that speaks); without it every rank ran to its end. A consumer that reads has to be told so:
+samples that arrive are not read by themselves.
 
 What a story tells is what a real consumer records: ``test_history_dsl.py`` acts stories out, and compares.
 """
@@ -87,7 +87,7 @@ _SPEAKER = re.compile(r"(?:r(\d+))?\.?(?:w(\d+))?:(?=.|$)")
 _WHERE = {"iter": Where.ITER, "outside": Where.OUTSIDE, "factory": Where.FACTORY, "close": Where.CLOSE, "length": Where.LENGTH,
           "report": Where.REPORT}
 _NO_ERRORS = ("str", "leftover")  # texts of events that are no exceptions
-_CUTS = {"stalled": "stalled", "deadline": "out of time", "interrupted": "interrupted"}
+_CUTS = {"stalled": "stalled", "endless": "stalled", "deadline": "out of time", "interrupted": "interrupted"}
 _CONSUMER_PID, _WORKER_PID, _PIDS_A_RANK, _HELPER_PID = 100, 1, 10, 900
 
 RAISES = Contract(on_damage="raise", after_error="continue", tail="pad")
@@ -196,6 +196,7 @@ class _Teller:
         self._codes: list[int | None] = [0] * ranks
         self._died: set[int] = set()
         self._cut: str | None = None
+        self._why = ""
         self._last_message = "a read failed"
 
     def tell(self, tokens: Sequence[str]) -> History:
@@ -223,7 +224,12 @@ class _Teller:
         order = np.argsort(records["rank"], kind="stable")
         cut_at = self._now if self._cut else None
         ended = Ended(
-            cut=self._cut, seconds=self._now / 1e9, ranks=tuple(self._codes), evidence=self._evidence, cut_at=cut_at
+            cut=self._cut,
+            seconds=self._now / 1e9,
+            ranks=tuple(self._codes),
+            evidence=self._evidence,
+            cut_at=cut_at,
+            why=self._why,
         )
         return History(self._spec, records[order], self._texts, ended, output=self._output)
 
@@ -439,6 +445,7 @@ class _Teller:
     def _ends(self, token: str) -> bool:
         if token in _CUTS:
             self._cut = _CUTS[token]
+            self._why = "all 3 processes wait for one another" if token == "endless" else ""
             self._codes = [None] * len(self._codes)  # those that still ran when it was cut
         elif match := re.fullmatch(r"died:(-?\d+)", token):
             self._codes[self._rank] = int(match.group(1))

@@ -16,7 +16,7 @@ from ...harness.trial.spec import CLOSE_WITHIN_S, TrialSpec
 from ..judging.deaths import death, last_seen
 from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger, Stop
-from ..judging.patience import SURFACES_WITHIN_S, grace_s, pending, waited_s
+from ..judging.patience import SURFACES_WITHIN_S, grace_s, pending, waited_longer, waited_s
 from .base import Violation, check, count, with_effects
 
 _AGAIN = 2  # reads of a sample after its error: one may be a deliberate retry
@@ -183,17 +183,18 @@ def _hung(
             if longest is not None and longest.seconds > timeout + grace + longest.starved_s:
                 yield Violation(promised, f"it was skipped only after {longest.seconds:.2f} s")
         elif history.ended.cut in ("out of time", "stalled"):
-            seconds = _waits_still(history, rank)
-            if seconds > timeout + grace:
+            asked = _unanswered(history, rank)
+            if asked is not None and waited_longer(history, asked, timeout + grace):
+                seconds = waited_s(history, asked)
                 yield Violation(promised, f"no error came; the consumer was still waiting after {seconds:.0f} s")
         elif history.complete:
             yield Violation(promised, "no error came, and no skip was reported")
 
 
-def _waits_still(history: History, rank: int) -> float:
-    """Seconds for which the consumer of a rank had waited in its last call when the trial was cut; 0: it was in no call."""
+def _unanswered(history: History, rank: int) -> np.void | None:
+    """The call of next() in which the consumer of a rank was at the end; None: it was in none."""
     mine = history.of(Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, rank=rank)
-    return waited_s(history, mine[-1]) if len(mine) and mine[-1]["kind"] == Kind.ASK else 0.0
+    return mine[-1] if len(mine) and mine[-1]["kind"] == Kind.ASK else None
 
 
 def _waits(history: History) -> Iterator[_Wait]:
@@ -233,7 +234,7 @@ def _closing(history: History) -> Iterator[Violation]:
         took = [(int(e["time"]) - int(b["time"])) / 1e9 for b, e in zip(begin, end, strict=False)]
         if len(begin) > len(end):
             seconds = waited_s(history, begin[-1])
-            if seconds > CLOSE_WITHIN_S:
+            if waited_longer(history, begin[-1], CLOSE_WITHIN_S):
                 yield Violation(promised, f"closing it had not ended after {seconds:.0f} s")
         elif took and max(took) > CLOSE_WITHIN_S:
             yield Violation(promised, f"closing it took {max(took):.1f} s")
@@ -271,8 +272,9 @@ def crash_surfaces(history: History, ledger: Ledger, expected: Expectation) -> I
             if seconds > SURFACES_WITHIN_S + _starved(history, rank):
                 yield Violation(promised, f"it took {math.ceil(seconds)} s")
         elif history.ended.cut in ("out of time", "stalled"):
-            seconds = waited_s(history, died[died["rank"] == rank][0])
-            if seconds > SURFACES_WITHIN_S + _starved(history, rank):
+            first = died[died["rank"] == rank][0]
+            seconds = waited_s(history, first)
+            if waited_longer(history, first, SURFACES_WITHIN_S + _starved(history, rank)):
                 yield Violation(promised, f"no error came; the consumer still waited after {seconds:.0f} s")
         elif history.complete:
             yield Violation(promised, "the epoch ended silently: no error, no skip reported")

@@ -9,7 +9,7 @@ from ...harness.trial.history import History
 from ...harness.trial.spec import CLOSE_WITHIN_S
 from ..judging.expectation import Expectation
 from ..judging.ledger import Ledger
-from ..judging.patience import waited_s
+from ..judging.patience import waited_longer, waited_s
 from .base import Violation, check, count
 
 _WORDS = {
@@ -34,7 +34,8 @@ def no_leftovers(history: History, ledger: Ledger, expected: Expectation) -> Ite
     """
     for rank in range(history.spec.most_ranks):
         begun, ended = (history.of(kind, rank=rank) for kind in (Kind.CLOSING, Kind.CLOSED))
-        if len(begun) > len(ended) and (seconds := waited_s(history, begun[-1])) > CLOSE_WITHIN_S:
+        if len(begun) > len(ended) and waited_longer(history, begun[-1], CLOSE_WITHIN_S):
+            seconds = waited_s(history, begun[-1])
             yield Violation("closing the loader ends", f"it had not ended after {seconds:.0f} s, when the trial was cut")
             return
     leaked = found = [(_WORDS[Remains(int(event["flags"]))], history.text(event)) for event in history.of(Kind.LEFTOVER)]

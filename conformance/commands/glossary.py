@@ -255,7 +255,8 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "stalled",
-        "The trial was cut because nothing happened in it any more: no event was recorded, and no process used the processor.",
+        "The trial was cut because nothing happened in it any more: no event was recorded, and no process used the processor. Or its "
+        "record or its processes prove that it will not end.",
         see=("cut", "deadline"),
     ),
     Term(

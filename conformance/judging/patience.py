@@ -38,6 +38,11 @@ def _cut_at(history: History) -> int:
     return int(events.min() + history.ended.seconds * 1e9) if len(events) else 0
 
 
+def waited_longer(history: History, since: Any, seconds: float) -> bool:
+    """Whether a trial that was cut had waited for more than so many seconds, or is proved never to end."""
+    return history.ended.cut in _CUT and (bool(history.ended.why) or waited_s(history, since) > seconds)
+
+
 def too_short(history: History) -> str:
     """Why the deadline of a trial was too short for what was waited for at its end; empty: it was not."""
     if history.ended.cut != "out of time":

@@ -29,6 +29,7 @@ from .rank import STACK_SIGNAL
 from .rereads import Rereads
 from .sampling import sample
 from .signalling import Sender
+from .waits import Waits
 
 _POLL_S = 0.1
 _EVENT_POLL_S = 0.005  # while the log is watched for the point at which a signal is sent
@@ -123,6 +124,7 @@ class TrialSupervisor:
     def _watch(self, began: float) -> str | None:
         """Wait for all ranks; return the reason for which they must be ended, or None if they ended by themselves."""
         deadline = began + self._spec.deadline_s
+        waits = Waits(self._tree, self._folder, began, deadline)
         last_look = last_change = last_sample = time.monotonic()
         work = 0.0
         handles = [os.pidfd_open(pid) for pid in self._ranks] if hasattr(os, "pidfd_open") else []
@@ -144,8 +146,10 @@ class TrialSupervisor:
                     progress, (new_work, runnable) = self._progress(), self._work()
                     if progress or runnable or new_work - work > _IDLE_SHARE * (now - last_look) + 0.05:
                         last_change = now
+                    else:
+                        self._why = waits.endless()
                     work, last_look = new_work, now
-                    if now - last_change >= self._spec.quiet_s or self._is_endless():
+                    if now - last_change >= self._spec.quiet_s or self._why or self._is_endless():
                         return "stalled"
                 if now - last_sample >= self._spec.sample_every_s:
                     sample(self._recorder, self._tree())
