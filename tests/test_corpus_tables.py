@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from badbatch.harness.corpus import content
+from badbatch.harness.corpus import content, tablefiles
 from badbatch.harness.corpus.base import Choice, Recipe, State
 from badbatch.harness.corpus.damage import disk_faults
 from badbatch.harness.corpus.declared import ROWS
@@ -115,7 +115,9 @@ def test_a_clean_corpus_is_read_by_the_data_set_reader_of_arrow(tmp_path: Path) 
     folder = made("parquet", 50).write(tmp_path)
     dataset = pytest.importorskip("pyarrow.dataset").dataset(folder)
     rows = dataset.to_table().to_pylist()
-    assert dataset.schema.equals(ROWS.schema)
+    assert {name: str(tablefiles.with_nulls(kind, True)) for name, kind in zip(dataset.schema.names, dataset.schema.types)} == {
+        field.name: str(field.type) for field in ROWS.schema
+    }
     assert sorted(row["id"] for row in rows) == list(range(50))
     assert all(set(content.check_row(row).values()) == {row["id"]} for row in rows)
 
@@ -212,6 +214,48 @@ def test_a_null_damages_its_row_alone(fault: Any, holds: Any) -> None:
         assert record.state is (State.DAMAGED if record.fault else State.GOOD)
     assert all(holds(rows_of(corpus, record)) for record in struck)
     assert all(record.sha256 != record.content and record.took_hold for record in struck)
+
+
+def nullable_columns(data: bytes) -> set[str]:
+    """The columns of a Parquet file in which a null may be, at any level, as its own schema says."""
+    schema = pq.ParquetFile(io.BytesIO(data)).schema
+    columns = [schema.column(number) for number in range(len(schema))]
+    # A required column needs no definition level but one for each list around it, which may be empty.
+    return {c.path.partition(".")[0] for c in columns if c.max_definition_level > c.max_repetition_level}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "windows"])
+def test_no_column_of_a_clean_corpus_may_be_null(kind: str) -> None:
+    """The stored schema forbids what the corpus calls damage: a null in a nullable column would be data."""
+    assert [nullable_columns(file.data) for file in made(kind, 50).files.values()] == [set()] * 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault", "columns"),
+    [
+        ("parquet", "null-integer", {"amount"}),
+        ("parquet", ("null-in-list", {"depth": "item"}), {"spans"}),
+        ("parquet", ("null-in-list", {"depth": "list"}), {"spans"}),
+        ("parquet", "null-row", set(content.ROW_FIELDS)),
+        ("windows", "null-in-window", {"values"}),
+    ],
+)
+def test_only_the_file_with_a_null_lets_that_column_be_null(kind: str, fault: Any, columns: set[str]) -> None:
+    """The struck file was written with another schema than the rest: that is how a null comes into such a set."""
+    name = fault if isinstance(fault, str) else fault[0]
+    choice = Choice(name, parameters={} if isinstance(fault, str) else fault[1], at=25)
+    recipe = Recipe(kind, 60, damage=0.0, faults=(choice,), per_file=20)
+    files = [file for chunk in kind_of(kind).chunks(recipe) for file in kind_of(kind).make(recipe, chunk)]
+    assert [nullable_columns(file.data or b"") for file in files] == [set(), columns, set()]
+    assert [record.id for file in files for record in file.records if record.state is State.DAMAGED] == [25]
+
+
+@pytest.mark.parametrize(("fault", "column"), [("changed-type", "amount"), ("missing-column", "amount")])
+def test_a_file_of_another_schema_differs_in_nothing_else(fault: str, column: str) -> None:
+    """A changed type or a missing column does not also make a column nullable."""
+    corpus = made("parquet", faults=[(fault, {"column": column})])
+    assert corpus.holds(fault)
+    assert all(nullable_columns(file.data or b"") == set() for file in corpus.files.values())
 
 
 def test_null_in_list_takes_its_turns_at_every_level_and_place() -> None:

@@ -30,7 +30,7 @@ class Declared:
 
     @functools.cached_property
     def schema(self) -> pa.Schema:
-        """The types as an Arrow schema. Every field is nullable there, as in the files of most writers."""
+        """The types as an Arrow schema in which every field may be null, so that damaged rows can be held too."""
         import pyarrow as pa
 
         def named(name: str) -> pa.DataType:

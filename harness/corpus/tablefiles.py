@@ -21,12 +21,44 @@ def write(storage: str, table: pa.Table, groups: Sequence[int], checksums: bool 
 
     An ``.npz`` contains one row.
 
+    The file's schema says of each column that it is required (not null, at every level), unless there is a null in it.
+
     Args:
         checksums: with a checksum for each page, if the format has them (Parquet).
     """
+    table = _required(table)
     if storage == "parquet":
         return _parquet(table, groups, checksums)
     return _arrow(table, groups) if storage == "arrow" else _npz(table)
+
+
+def _required(table: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
+    fields = [
+        field if _holds_null(column) else pa.field(field.name, with_nulls(field.type, False), nullable=False)
+        for field, column in zip(table.schema, table.columns)
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def with_nulls(kind: pa.DataType, allowed: bool) -> pa.DataType:
+    """The type whose lists, at every level, may hold nulls, or may not."""
+    import pyarrow as pa
+
+    if not pa.types.is_list(kind):
+        return kind
+    return pa.list_(pa.field("item", with_nulls(kind.value_type, allowed), nullable=allowed))
+
+
+def _holds_null(column: pa.ChunkedArray) -> bool:
+    """Whether there is a null in a column, at any level."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    while not column.null_count and pa.types.is_list(column.type):
+        column = pc.list_flatten(column)
+    return bool(column.null_count)
 
 
 def _slices(table: pa.Table, groups: Sequence[int]) -> list[pa.Table]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import content
+from . import content, tablefiles
 from .declared import Declared
 from .oracles import NOTHING, WHOLE, lossy, raises
 
@@ -73,7 +73,7 @@ def _mistyped(schema: pa.Schema, declared: Declared) -> str | None:
     for field in declared.schema:
         if field.name not in schema.names:
             return raises(f"declared: there is no {field.name}")
-        if schema.field(field.name).type != field.type:
+        if tablefiles.with_nulls(schema.field(field.name).type, True) != field.type:
             found = re.sub(r"\w+: ", "", str(schema.field(field.name).type))  # without the names of list items
             return raises(f"declared: {field.name} is {found}, not {declared.types[field.name]}")
     return None
@@ -114,7 +114,7 @@ def _by_group(
         try:
             table = read(number)
             table.validate(full=True)
-            yield start, size, table if strict else _cast(table, declared.schema)
+            yield start, size, _cast(table, declared.schema)  # strict: to the same types, in which anything may be null
         except Exception as error:  # noqa: BLE001 - any error means that the reader refuses it
             yield start, size, raises(error)
 
