@@ -161,12 +161,12 @@ def test_show_without_a_corpus(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edited", "words"),
     [
-        ("{", "line 3 of manifest.jsonl"),
-        ("null", "line 3 of manifest.jsonl"),
-        ("", "line 3 of manifest.jsonl"),
+        ("{", "line 3 of manifest.badbatch"),
+        ("null", "line 3 of manifest.badbatch"),
+        ("", "line 3 of manifest.badbatch"),
         ('{"id": 7, "path": "a.jpg", "state": "good"}', "its id is 7, and should be 2"),
         ('{"id": 2, "path": "a.jpg", "state": "rotten"}', "'rotten' is not a valid State"),
-        ('{"id": 2, "path": "a.jpg", "state": "good", "fault": "no-bytes"}', "line 3 of manifest.jsonl"),
+        ('{"id": 2, "path": "a.jpg", "state": "good", "fault": "no-bytes"}', "line 3 of manifest.badbatch"),
         ('{"id": 2, "path": "a.jpg", "state": "good", "taste": "sour"}', "unexpected keyword argument 'taste'"),
     ],
 )
@@ -174,8 +174,8 @@ def test_show_of_an_edited_manifest_is_one_line(edited: str, words: str, tmp_pat
     """A line of the manifest that was changed by hand is named in one line, whatever show was to write."""
     root = tmp_path / "c"
     assert run("make", root, "--samples", 5, "--damage", "0", "--oddities", "0", "--size", "64", "-q").exit_code == 0
-    lines = (root / "manifest.jsonl").read_text().splitlines()
-    (root / "manifest.jsonl").write_text("\n".join([*lines[:2], edited, *lines[3:]]) + "\n")
+    lines = (root / "manifest.badbatch").read_text().splitlines()
+    (root / "manifest.badbatch").write_text("\n".join([*lines[:2], edited, *lines[3:]]) + "\n")
     for more in ((), ("--html", tmp_path / "x.html"), ("--png", tmp_path / "x.png")):
         shown = run("show", root, *more)
         assert (shown.exit_code, shown.output.count("\n")) == (2, 1), shown.output
@@ -186,15 +186,15 @@ def test_show_of_an_edited_manifest_is_one_line(edited: str, words: str, tmp_pat
 
 @pytest.mark.parametrize(("old", "new"), [('"counts"', '"sums"'), ('"samples": 5,\n  "seed"', '"smaples": 5,\n  "seed"')])
 def test_show_of_an_edited_corpus_json_is_one_line(old: str, new: str, tmp_path: Path) -> None:
-    """A corpus.json that was changed by hand, and cannot be read, is named in one line."""
+    """A corpus.badbatch that was changed by hand, and cannot be read, is named in one line."""
     root = tmp_path / "c"
     assert run("make", root, "--samples", 5, "--damage", "0", "--oddities", "0", "--size", "64", "-q").exit_code == 0
-    text = (root / "corpus.json").read_text()
+    text = (root / "corpus.badbatch").read_text()
     assert old in text
-    (root / "corpus.json").write_text(text.replace(old, new))
+    (root / "corpus.badbatch").write_text(text.replace(old, new))
     shown = run("show", root, "--html", tmp_path / "x.html")
     assert (shown.exit_code, shown.output.count("\n")) == (2, 1), shown.output
-    assert "corpus.json" in shown.output
+    assert "corpus.badbatch" in shown.output
 
 
 def test_options_are_parsed_as_they_are_written() -> None:

@@ -108,8 +108,8 @@ def test_a_target_that_exists_is_refused(tmp_path: Path) -> None:
     (alike / "thesis.txt").write_text("years of work")
     with pytest.raises(UserError, match=r"would remove .*thesis\.txt"):
         make(str(alike), SMALL, force=True)
-    (alike / "manifest.jsonl").unlink()
-    with pytest.raises(UserError, match=r"only a corpus.*has no manifest\.jsonl"):
+    (alike / "manifest.badbatch").unlink()
+    with pytest.raises(UserError, match=r"only a corpus.*has no manifest\.badbatch"):
         make(str(alike), SMALL, force=True)
     assert (alike / "thesis.txt").exists()
     shutil.rmtree(alike)
@@ -130,7 +130,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     make(str(tmp_path / "deep" / "er"), Recipe("imagefolder", 2, damage=0, size=(64, 64)))
     (tmp_path / "empty").mkdir()
     make(str(tmp_path / "empty"), Recipe("imagefolder", 2, damage=0, size=(64, 64)))
-    assert (tmp_path / "empty" / "corpus.json").exists()
+    assert (tmp_path / "empty" / "corpus.badbatch").exists()
 
 
 def test_a_corpus_in_its_own_origin_is_refused(tmp_path: Path) -> None:
@@ -297,17 +297,56 @@ def test_verify_says_what_changed(jobs: int, tmp_path: Path) -> None:
     } == found
 
 
+def test_what_lists_data_by_its_ending_finds_data_alone(tmp_path: Path) -> None:
+    """In a corpus of JSON lines every file that ends like JSON holds samples: the manifests do not."""
+    root = tmp_path / "lines"
+    make(str(root), Recipe("jsonl", 20, damage=0, per_file=10), jobs=1)
+    assert {path.parent.name for path in root.rglob("*.json*")} == {"data"}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "imagefolder"])
+def test_a_corpus_with_the_former_names_is_read(kind: str, tmp_path: Path) -> None:
+    """A corpus that badbatch 0.1 made is read, verified, shown as changed where it was, and replaced by --force."""
+    root = tmp_path / "old"
+    make(str(root), Recipe(kind, 20, damage=0, per_file=10, size=(64, 64)), jobs=1)
+    samples = list(read_samples(str(root)))
+    as_before(root)
+    assert list(read_samples(str(root))) == samples
+    assert read_recipe(str(root)).samples == 20
+    assert [str(change) for change in verify(str(root))] == []
+    (root / "more.jsonl").write_text("{}")
+    assert [str(change) for change in verify(str(root))] == ["extra: more.jsonl"]
+    (root / "more.jsonl").unlink()
+    make(str(root), Recipe(kind, 4, damage=0, per_file=10, size=(64, 64)), jobs=1, force=True)
+    assert [str(change) for change in verify(str(root))] == []
+    make(str(tmp_path / "other"), Recipe(kind, 4, damage=0, per_file=10, size=(64, 64)), jobs=1)
+    as_before(tmp_path / "other")
+    text = (tmp_path / "other" / "manifest.jsonl").read_text()
+    (tmp_path / "other" / "manifest.jsonl").write_text(text.replace('"good"', '"damaged"', 1))
+    assert [(change.what, change.path) for change in verify(str(tmp_path / "other"))] == [("manifest", "manifest.jsonl")]
+
+
+def as_before(root: Path) -> None:
+    """Give a corpus's own files the names that they had in badbatch 0.1."""
+    for now, then in (("manifest.badbatch", "manifest.jsonl"), ("files.badbatch", "files.jsonl"), ("corpus.badbatch", "corpus.json")):
+        if (root / now).exists():
+            (root / now).rename(root / then)
+    corpus = json.loads((root / "corpus.json").read_text())
+    corpus["manifests"] = {name.replace(".badbatch", ".jsonl"): digest for name, digest in corpus["manifests"].items()}
+    (root / "corpus.json").write_text(json.dumps(corpus))
+
+
 def test_verify_finds_a_changed_manifest(tmp_path: Path) -> None:
     """A manifest that was edited is found by its own digest."""
     root = tmp_path / "m"
     make(str(root), Recipe("imagefolder", 10, damage=0, size=(64, 64)))
-    text = (root / "manifest.jsonl").read_text()
-    (root / "manifest.jsonl").write_text(text.replace('"good"', '"damaged"', 1))
-    assert [(change.what, change.path) for change in verify(str(root))] == [("manifest", "manifest.jsonl")]
-    (root / "manifest.jsonl").write_text(text)
-    corpus = (root / "corpus.json").read_text()
-    (root / "corpus.json").write_text(corpus.replace('"good": 10', '"good": 9'))
-    assert [(change.what, change.path) for change in verify(str(root))] == [("manifest", "corpus.json")]
+    text = (root / "manifest.badbatch").read_text()
+    (root / "manifest.badbatch").write_text(text.replace('"good"', '"damaged"', 1))
+    assert [(change.what, change.path) for change in verify(str(root))] == [("manifest", "manifest.badbatch")]
+    (root / "manifest.badbatch").write_text(text)
+    corpus = (root / "corpus.badbatch").read_text()
+    (root / "corpus.badbatch").write_text(corpus.replace('"good": 10', '"good": 9'))
+    assert [(change.what, change.path) for change in verify(str(root))] == [("manifest", "corpus.badbatch")]
     with pytest.raises(UserError, match="not a corpus"):
         list(verify(str(tmp_path)))
 

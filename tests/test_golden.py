@@ -25,7 +25,7 @@ def records(kind: str) -> list[SampleRecord]:
 
 
 def history_of(kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((GOLDEN / kind / "corpus.json").read_bytes())
+    found: dict[str, Any] = json.loads((GOLDEN / kind / "corpus.badbatch").read_bytes())
     return found
 
 
@@ -58,7 +58,7 @@ def test_the_golden_corpora_are_small() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_golden_corpus_is_made_again_from_its_recipe(kind: str, tmp_path: Path) -> None:
-    """The recipe in ``corpus.json`` gives the same bytes, where the same library versions are installed."""
+    """The recipe in ``corpus.badbatch`` gives the same bytes, where the same library versions are installed."""
     corpus = history_of(kind)
     if library_versions(kind_of(kind).libraries) != corpus["libraries"]:
         pytest.skip("the libraries that shaped its bytes are not installed in the same versions")
@@ -67,7 +67,7 @@ def test_a_golden_corpus_is_made_again_from_its_recipe(kind: str, tmp_path: Path
     before = {file.relative_to(GOLDEN / kind): file for file in files(GOLDEN / kind)}
     assert sorted(again) == sorted(before)
     for name, file in before.items():
-        if name.name != "corpus.json":  # which names the version of badbatch
+        if name.name != "corpus.badbatch":  # which names the version of badbatch
             assert again[name].read_bytes() == file.read_bytes(), name
 
 

@@ -100,7 +100,7 @@ pathlib.Path(third).read_bytes()
 os.close(os.open(fourth, os.O_RDONLY))
 os.close(os.open(fourth, os.O_WRONLY))
 os.listdir(sys.argv[5])
-open(sys.argv[5] + "/manifest.jsonl").close()
+open(sys.argv[5] + "/manifest.badbatch").close()
 open(os.path.join(os.path.dirname(first), "..", os.path.relpath(first, sys.argv[5])), "rb").close()
 """
     done = stage.run(code, *stage.paths[:4], str(stage.root))

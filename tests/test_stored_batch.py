@@ -58,7 +58,7 @@ class Shelf:
     def paths(self, scenario: str = "clean") -> list[str]:
         """The files of a corpus of pictures, in order of their ids."""
         root = self.root("imagefolder", scenario)
-        lines = (root / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (root / "manifest.badbatch").read_text(encoding="utf-8").splitlines()
         return [str(root / json.loads(line)["path"]) for line in lines]
 
 

@@ -162,7 +162,7 @@ WORDS: tuple[Term, ...] = (
     Term("lost trial", "The process that owns the trial died, so that it has no result. It is run again."),
     Term(
         "manifest",
-        "The file manifest.jsonl of a corpus: one line for each sample, with its state. docs/corpus-manifest.md has its schema.",
+        "The file manifest.badbatch of a corpus: one line for each sample, with its state. docs/corpus-manifest.md has its schema.",
     ),
     Term(
         "mark",
@@ -221,7 +221,7 @@ WORDS: tuple[Term, ...] = (
         "One process of a distributed training job, with its share of the samples. A topology with ranks=2 runs two of them.",
         also=("ranks",),
     ),
-    Term("recipe", "Everything that decides the bytes of a corpus: kind, samples, faults, seed. It is in corpus.json."),
+    Term("recipe", "Everything that decides the bytes of a corpus: kind, samples, faults, seed. It is in corpus.badbatch."),
     Term(
         "replay", "To run a stored trial again: badbatch replay FOLDER. badbatch judge FOLDER judges its record without a run."
     ),

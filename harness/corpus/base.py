@@ -20,7 +20,7 @@ from ..faults.parameters import check_parameters
 
 KINDS = ("imagefolder", "parquet", "windows", "webdataset", "jsonl")
 SCHEMA_VERSION = 1
-"""The version of ``manifest.jsonl``, ``files.jsonl`` and ``corpus.json``; documented in ``docs/corpus-manifest.md``."""
+"""The version of ``manifest.badbatch``, ``files.badbatch`` and ``corpus.badbatch``; documented in ``docs/corpus-manifest.md``."""
 
 Level = Literal["sample", "file", "shard", "path"]
 Special = Literal["missing", "dangling-link", "directory", "no-permission", "fifo"]
@@ -130,7 +130,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class SampleRecord:
-    """The truth about one sample: one line of ``manifest.jsonl``. Paths are relative to the corpus, with ``/``."""
+    """The truth about one sample: one line of ``manifest.badbatch``. Paths are relative to the corpus, with ``/``."""
 
     id: int
     path: str
@@ -179,7 +179,7 @@ class SampleRecord:
 
 @dataclass(frozen=True)
 class FileRecord:
-    """The bytes of one file that contains several samples: one line of ``files.jsonl``."""
+    """The bytes of one file that contains several samples: one line of ``files.badbatch``."""
 
     path: str
     samples: int = 0
@@ -255,7 +255,7 @@ class CorpusKind(abc.ABC):
 
     name: ClassVar[str]
     one_file_a_sample: ClassVar[bool] = False
-    """True: the sample records contain the files' digests, and no ``files.jsonl`` is written."""
+    """True: the sample records contain the files' digests, and no ``files.badbatch`` is written."""
     libraries: ClassVar[tuple[str, ...]] = ()
     """Distributions whose versions change the bytes or the decoders' results (``pillow``, ``pyarrow`` …)."""
     formats: ClassVar[tuple[str, ...]] = ()

@@ -30,6 +30,10 @@ class Folder(abc.ABC):
         """Open one of the corpus's own files (a manifest); ``mode`` is ``rb`` or ``wb``."""
 
     @abc.abstractmethod
+    def holds(self, path: str) -> bool:
+        """Whether there is a file at the path."""
+
+    @abc.abstractmethod
     def look(self, path: str) -> tuple[Special | None, bytes | None]:
         """What is at the path, and the bytes of an ordinary readable file. Never blocks."""
 
@@ -117,6 +121,9 @@ class LocalFolder(Folder):
 
     def open(self, path: str, mode: str) -> IO[bytes]:
         return open(self._at(path), mode)
+
+    def holds(self, path: str) -> bool:
+        return os.path.isfile(self._at(path))
 
     def look(self, path: str) -> tuple[Special | None, bytes | None]:
         try:
@@ -218,6 +225,9 @@ class RemoteFolder(Folder):
     def open(self, path: str, mode: str) -> IO[bytes]:
         opened: IO[bytes] = self._system.open(self._at(path), mode)
         return opened
+
+    def holds(self, path: str) -> bool:
+        return bool(self._system.isfile(self._at(path)))
 
     def look(self, path: str) -> tuple[Special | None, bytes | None]:
         try:

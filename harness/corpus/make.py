@@ -33,9 +33,9 @@ class _Done:
 
     counts: Counts
     samples: bytes
-    """Lines of ``manifest.jsonl``."""
+    """Lines of ``manifest.badbatch``."""
     files: bytes
-    """Lines of ``files.jsonl``."""
+    """Lines of ``files.badbatch``."""
     unwritten: list[MadeFile] = field(default_factory=list)
     """The files themselves, if only the first process can write them."""
 
@@ -60,7 +60,7 @@ def make(
         progress: called now and then with the progress.
 
     Returns:
-        The content of ``corpus.json``.
+        The content of ``corpus.badbatch``.
 
     Raises:
         UserError: the recipe is impossible, the target exists, or the disk is full. Nothing is left behind.

@@ -1,6 +1,7 @@
-"""``manifest.jsonl``, ``files.jsonl`` and ``corpus.json``: the truth about a corpus, written and read as a stream.
+"""``manifest.badbatch``, ``files.badbatch`` and ``corpus.badbatch``: the truth about a corpus, written and read as a stream.
 
-The schema is described in ``docs/corpus-manifest.md``.
+The schema is described in ``docs/corpus-manifest.md``. No data has the ending ``.badbatch``, so a reader that lists files by their
+ending does not take these for data. Corpora of badbatch 0.1 have other names, which are read as well.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from ..errors import UserError, one_line
 from .base import SCHEMA_VERSION, FileRecord, Recipe, SampleRecord
 from .folders import Folder, folder
 
-MANIFEST, FILES, CORPUS, README = "manifest.jsonl", "files.jsonl", "corpus.json", "README.md"
-OWN_FILES = (MANIFEST, FILES, CORPUS, README)
+MANIFEST, FILES, CORPUS, README = "manifest.badbatch", "files.badbatch", "corpus.badbatch", "README.md"
+_FORMERLY = {MANIFEST: "manifest.jsonl", FILES: "files.jsonl", CORPUS: "corpus.json"}
 _MARK = "badbatch corpus"
 _EDITED = ": was the corpus edited? badbatch corpus verify shows what differs"
 _KEYS = ("recipe", "seed", "counts", "manifests")
@@ -86,7 +87,7 @@ class Counts:
 def corpus_json(
     recipe: Recipe, counts: Counts, libraries: Mapping[str, str], digests: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The content of ``corpus.json``. ``digests`` has the name, sha256 and length of each manifest file."""
+    """The content of ``corpus.badbatch``. ``digests`` has the name, sha256 and length of each manifest file."""
     return {
         "what": _MARK,
         "schema": SCHEMA_VERSION,
@@ -125,27 +126,45 @@ def _version(name: str) -> str | None:
 
 
 def read_corpus(where: Folder | str) -> dict[str, Any]:
-    """``corpus.json`` of a corpus.
+    """``corpus.badbatch`` of a corpus.
 
     Raises:
         UserError: there is no corpus, or its schema is unknown to this version.
     """
     where = folder(where) if isinstance(where, str) else where
+    name = stored_name(where, CORPUS)
     try:
-        with where.open(CORPUS, "rb") as file:
+        with where.open(name, "rb") as file:
             data = json.loads(file.read())
     except (OSError, ValueError) as error:
-        raise UserError(f"{where.address} is not a corpus of badbatch: it has no readable {CORPUS}") from error
+        raise UserError(f"{where.address} is not a corpus of badbatch: it has no readable {name}") from error
     if not isinstance(data, dict) or data.get("what") != _MARK:
-        raise UserError(f"{where.address} is not a corpus of badbatch: its {CORPUS} is something else")
+        raise UserError(f"{where.address} is not a corpus of badbatch: its {name} is something else")
     if data.get("schema") != SCHEMA_VERSION:
         raise UserError(
             f"{where.address} has a manifest of schema {data.get('schema')}, and this badbatch reads {SCHEMA_VERSION}: "
             "make the corpus again from its recipe"
         )
     if missing := [key for key in _KEYS if key not in data]:
-        raise UserError(f"{where.address}: {CORPUS} lacks {', '.join(missing)}: make the corpus again")
+        raise UserError(f"{where.address}: {name} lacks {', '.join(missing)}: make the corpus again")
     return data
+
+
+def stored_name(where: Folder, name: str) -> str:
+    """The name that a file of a corpus's own really has there: that of today, or the former one where only that is there."""
+    former = _FORMERLY.get(name)
+    if former is None or where.holds(name) or not where.holds(former):
+        return name
+    return former
+
+
+def own_files(where: Folder) -> frozenset[str]:
+    """The files of a corpus that are no data.
+
+    Raises:
+        UserError: there is no corpus.
+    """
+    return frozenset((stored_name(where, CORPUS), README, *read_corpus(where)["manifests"]))
 
 
 def read_recipe(where: Folder | str) -> Recipe:
@@ -159,7 +178,8 @@ def read_recipe(where: Folder | str) -> Recipe:
     try:
         return Recipe.from_json(recipe)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{where.address}: the recipe in {CORPUS} cannot be read ({one_line(error)}){_EDITED}") from error
+        name = stored_name(where, CORPUS)
+        raise UserError(f"{where.address}: the recipe in {name} cannot be read ({one_line(error)}){_EDITED}") from error
 
 
 def read_samples(where: Folder | str) -> Iterator[SampleRecord]:
@@ -169,14 +189,15 @@ def read_samples(where: Folder | str) -> Iterator[SampleRecord]:
         UserError: a line is not a valid record, or its id is not the number of the line; the message names the line.
     """
     where = folder(where) if isinstance(where, str) else where
-    for number, text in enumerate(read_lines(where, MANIFEST)):
+    name = stored_name(where, MANIFEST)
+    for number, text in enumerate(read_lines(where, name)):
         try:
             record = SampleRecord.from_json(json.loads(text))
             problem = _problem(record, number)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             problem = one_line(error)
         if problem:
-            raise UserError(f"{where.address}: line {number + 1} of {MANIFEST} is not a sample's record ({problem}){_EDITED}")
+            raise UserError(f"{where.address}: line {number + 1} of {name} is not a sample's record ({problem}){_EDITED}")
         yield record
 
 
@@ -195,14 +216,14 @@ def _problem(record: SampleRecord, number: int) -> str:
 
 
 def read_lines(where: Folder | str, name: str) -> Iterator[bytes]:
-    """The raw lines of one of a corpus's manifests.
+    """The raw lines of one of a corpus's manifests, by today's name or the one that it has.
 
     Raises:
         UserError: it does not exist.
     """
     where = folder(where) if isinstance(where, str) else where
     try:
-        with where.open(name, "rb") as file:
+        with where.open(stored_name(where, name), "rb") as file:
             yield from file
     except FileNotFoundError as error:
         raise UserError(f"{where.address} has no {name}") from error

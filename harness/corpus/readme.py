@@ -24,7 +24,7 @@ NAMES = {
 
 
 def special_counts(corpus: Mapping[str, Any]) -> dict[str, int]:
-    """How many paths of a corpus are not ordinary files, by what they are (``fifo`` …); ``corpus`` is its ``corpus.json``."""
+    """How many paths of a corpus are not ordinary files, by what they are (``fifo`` …); ``corpus`` is its ``corpus.badbatch``."""
     found: dict[str, int] = {}
     known = disk_faults()
     for name, states in corpus["counts"]["fault"].items():
@@ -44,8 +44,8 @@ def readme(corpus: Mapping[str, Any]) -> str:
         f"badbatch made this folder: kind `{recipe['kind']}`, {counts['samples']:,} samples ({states}), seed {corpus['seed']}.",
         "Much of it is damaged on purpose. Do not train on it.",
         "",
-        "- `manifest.jsonl` says of every sample whether it is good or damaged, by which fault, and in which file it is.",
-        "- `corpus.json` holds the recipe, the counts and the versions of the libraries.",
+        "- `manifest.badbatch` says of every sample whether it is good or damaged, by which fault, and in which file it is.",
+        "- `corpus.badbatch` holds the recipe, the counts and the versions of the libraries.",
         "- `badbatch corpus show .` lists the faults, and `badbatch corpus verify .` compares every byte with the manifest.",
     ]
     special = special_counts(corpus)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .folders import Folder, folder
-from .manifest import CORPUS, MANIFEST, OWN_FILES, README, read_corpus, read_lines
+from .manifest import CORPUS, MANIFEST, README, own_files, read_corpus, read_lines, stored_name
 from .workers import ordered
 
 _LINES = 512
@@ -52,7 +52,7 @@ def verify(
     corpus = read_corpus(where)
     name = next(
         reversed(corpus["manifests"])
-    )  # files.jsonl if it exists: only it has the digests of shared files
+    )  # files.badbatch if it exists: only it has the digests of shared files
     total = int(corpus["counts"]["files"])
     for own, digest in corpus["manifests"].items():
         yield from _own_changes(where, own, digest, corpus["counts"])
@@ -102,8 +102,10 @@ def _own_changes(where: Folder, name: str, digest: dict[str, Any], counts: dict[
         states[text.partition(b'"state":"')[2].partition(b'"')[0].decode("ascii", "replace")] += 1
     if found.hexdigest() != digest["sha256"]:
         yield Change("manifest", name, f"it was changed: it has {length} bytes, and {digest['length']} when it was made")
-    elif name == MANIFEST and (dict(states) != counts["state"] or sum(states.values()) != counts["samples"]):
-        yield Change("manifest", CORPUS, "its counts of samples and states differ from the manifest")
+    elif name == stored_name(where, MANIFEST) and (
+        dict(states) != counts["state"] or sum(states.values()) != counts["samples"]
+    ):
+        yield Change("manifest", stored_name(where, CORPUS), "its counts of samples and states differ from the manifest")
 
 
 def _compare(address: str, lines: list[bytes]) -> tuple[int, int, list[Change]]:
@@ -154,7 +156,8 @@ def _words(special: str | None) -> str:
 
 def _extras(where: Folder, name: str, expected: int | None = None) -> Iterator[str]:
     """Files that no record names. If the expected number is known they are only counted, which needs no memory."""
-    if expected is not None and sum(1 for path in where.paths() if path not in OWN_FILES) == expected:
+    own = own_files(where)
+    if expected is not None and sum(1 for path in where.paths() if path not in own) == expected:
         return
     known = set()
     for text in read_lines(where, name):
@@ -163,5 +166,5 @@ def _extras(where: Folder, name: str, expected: int | None = None) -> Iterator[s
         except (ValueError, KeyError, TypeError):
             continue
     for path in where.paths():
-        if path not in OWN_FILES and path not in known:
+        if path not in own and path not in known:
             yield path
