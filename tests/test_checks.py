@@ -26,6 +26,9 @@ _DROPS = dataclasses.replace(RAISES, tail="drop")
 _STOPS_INFERRED = dataclasses.replace(STOPS, inferred=("after_error",))
 _DRAWS = dataclasses.replace(RAISES, replacement=True)
 _DRAWS_AND_SKIPS = dataclasses.replace(SKIPS, replacement=True)
+_PER_WORKER = dataclasses.replace(RAISES, tail="exact", short_batches="per-worker")
+_PER_WORKER_INFERRED = dataclasses.replace(_PER_WORKER, inferred=("short_batches",))
+_SKIPS_PER_WORKER = dataclasses.replace(SKIPS, short_batches="per-worker")
 _PADS_BATCHES = dataclasses.replace(RAISES, tail="pad-batch")
 _TIMED: dict[str, Any] = {"timeout_s": 1.0, "workers": 1}
 _HUNG: dict[str, Any] = {**_TIMED, "plan": {5: Hang()}}
@@ -120,6 +123,17 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("full-batches", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": SKIPS}),
     ("full-batches", "0-3 fault5 4,6,7,8 skip5 9-11 end", {"contract": REFILLS}),
     ("full-batches", "0-3 4-7 end", {"samples": 10, "drop_last": True}),
+    ("full-batches", "w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2,4,6 1,3,5,7 8,10 9,11 end",
+     {"workers": 2, "contract": _PER_WORKER}),
+    ("full-batches", "0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2, "contract": _PER_WORKER}),
+    ("full-batches", "0,2,4,6 1,3,5,7 8,10 9 fault11 skip11 end", {"workers": 2, "contract": _SKIPS_PER_WORKER}),
+    ("full-batches", "0,2,4,6 1,3,7 8,10 9,11 fault5 skip5 end", {"workers": 2, "contract": _SKIPS_PER_WORKER}),
+    ("full-batches", "0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2, "contract": _PER_WORKER_INFERRED, "shuffle": True}),
+    ("full-batches", "0,2,4,6 fault5 raise 8,10 7,9,11 end", {"workers": 2, "contract": _PER_WORKER_INFERRED}),
+    ("no-lost-batches", "0,2,4,6 1,3,5,7 end", {"workers": 2, "drop_last": True, "contract": _PER_WORKER}),
+    ("honest-length", "len3 0,2,4,6 1,3,5,7 8,10 9,11 end len3", {"workers": 2, "contract": _PER_WORKER}),
+    ("honest-length", "len4 0,2,4,6 1,3,5,7 8,10 9,11 end len4", {"workers": 2, "contract": _PER_WORKER}),
+    ("honest-length", "len3 0,2,4,6 1,3,5,7 end len3", {"workers": 2, "drop_last": True, "contract": _PER_WORKER}),
     ("honest-length", "len3 0-3 4-7 8-11 end len3", {}),
     ("honest-length", "0-3 4-7 8-11 end", {}),
     ("fresh-epoch", "0-3 4-7 8-11 end epoch 0-3 4-7 8-11 end", {}),
@@ -244,6 +258,18 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("full-batches", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": REFILLS}),
     ("full-batches", "0-3 fault5 4 6,7 skip5 8-11 end", {"contract": SKIPS}),
     ("full-batches", "0-3 4-7 8,9 end", {"samples": 10, "drop_last": True}),
+    # With workers that batch their own samples: a worker's short batch is not its last, there are too many, without workers.
+    ("full-batches", "w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2 1,3,5,7 4,6,8,10 9,11 end",
+     {"workers": 2, "contract": _PER_WORKER}),
+    ("full-batches", "0,2,4,6 1,3,5 7,8 9,10,11 end", {"workers": 2, "contract": _PER_WORKER}),
+    ("full-batches", "0-2 3-6 7-10 11 end", {"contract": _PER_WORKER}),
+    ("full-batches", "0,2,4,6 1,3,5,7 8,10 end", {"workers": 2, "drop_last": True, "contract": _PER_WORKER}),
+    ("full-batches", "0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2, "contract": _PER_WORKER_INFERRED}),
+    ("no-lost-batches", "0,2,4,6 end", {"workers": 2, "drop_last": True, "contract": _PER_WORKER}),
+    ("no-lost-batches", "0,2,4,6 1,3,5,7 end", {"workers": 2, "drop_last": True, "contract": _PER_WORKER_INFERRED}),
+    ("honest-length", "len2 0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2, "contract": _PER_WORKER}),
+    ("honest-length", "len4 0,2,4,6 1,3,5,7 end", {"workers": 2, "drop_last": True, "contract": _PER_WORKER}),
+    ("honest-length", "len3 0-2 3-6 7-10 11 end", {"contract": _PER_WORKER}),
     ("honest-length", "len4 0-3 4-7 8-11 end", {}),
     ("honest-length", "len3 0-3 4-7 8-11 end len0", {}),
     ("fresh-epoch", "0-3 4-7 8-11 end epoch end", {}),

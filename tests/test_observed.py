@@ -18,7 +18,7 @@ from badbatch.harness.plan import FaultPlan
 from badbatch.harness.trial.history import History
 from badbatch.harness.trial.spec import Topology, TrialSpec
 from example_report import report
-from history_dsl import SKIPS, history_of
+from history_dsl import RAISES, SKIPS, history_of
 
 
 def seen(history: History) -> Observed:
@@ -126,3 +126,23 @@ def test_the_card_goes_through_json_and_stands_before_the_verdicts() -> None:
     for trial in data["trials"]:
         del trial["observed"]
     assert "Observed" not in terminal.render(Report.from_json(data))
+
+
+def test_what_batches_of_each_worker_cost_is_told() -> None:
+    """Where it is declared: how many short batches come before the last, and what drop_last leaves out."""
+    contract = dataclasses.replace(RAISES, tail="exact", short_batches="per-worker")
+    ends = seen(history_of("0,2,4,6 1,3,5,7 8,10 9,11 end", workers=2, contract=contract))
+    drops = seen(history_of("0,2,4,6 1,3,5,7 end", workers=2, contract=contract, drop_last=True))
+    assert (ends.worker_tails, ends.left_out) == (1, 0)
+    assert (drops.worker_tails, drops.left_out) == (0, 4)
+    example = report()
+    trials = [
+        dataclasses.replace(trial, observed=observed, spec=dataclasses.replace(trial.spec, contract=contract, drop_last=drop_last))
+        for trial, observed, drop_last in zip(example.trials, (ends, drops), (False, True), strict=False)
+    ]
+    facts = [str(fact) for fact in card(trials) if fact.topic == "batches"]
+    assert facts == [
+        "each worker ends with a short batch of its own, as declared; up to 1 before a rank's last one",
+        "drop_last leaves out 4 good samples, the partial batches of all workers",
+    ]
+    assert Observed.from_json(ends.to_json()) == ends

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.judging.probe import infer_workers
+from badbatch.conformance.judging.verdict import Mark
+from badbatch.conformance.report import terminal
+from badbatch.harness.contract.job import Contract
 from badbatch.conformance.options import Options
 from badbatch.harness.errors import LoaderError
+from history_dsl import history_of
 from trials import ROOT
 
 
@@ -39,3 +46,41 @@ def test_a_loader_of_a_data_set_that_declares_files_is_told_so() -> None:
 def test_a_class_that_takes_a_folder_is_told_that_it_gets_a_job() -> None:
     """A class whose only parameter is not called dataset is called with the job."""
     assert "it is called with one argument, the job: its files are in job.root" in refused("OfRoot")
+
+
+@pytest.mark.parametrize(
+    ("story", "settings", "found"),
+    [
+        ("w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2,4,6 1,3,5,7 8,10 9,11 end", {}, "per-worker"),
+        ("0,2,4,6 1,3,5,7 8,10 9,11 end", {"source": "jsonl"}, "per-worker"),  # opens by C libraries are not recorded
+        ("w0:read0-3,8,9 w1:read4-7 0-3 4-7 8,9 end", {"samples": 10}, "last"),
+        # A short batch that is not the last of its worker, two of one worker, more than there are workers.
+        ("w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2 1,3,5,7 4,6,8,10 9,11 end", {}, "last"),
+        ("w0:read0-5 w1:read6-11 0-2 3-5 6-9 10,11 end", {}, "last"),
+        ("0-2 3-5 6-8 9-11 end", {"source": "jsonl"}, "last"),
+        ("w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2,4,6 1,3,5,7 8,10 ask stalled", {}, None),  # it shows nothing
+        ("raise@factory:ValueError:no_workers", {}, None),
+    ],
+)
+def test_whether_each_worker_makes_its_own_batches_is_inferred(story: str, settings: dict[str, Any], found: str | None) -> None:
+    """Where all short batches are the last of a worker, and several; a probe that failed says nothing."""
+    contract = infer_workers(history_of(story, workers=2, contract=Contract(), **settings), Contract(readers="processes"))
+    assert contract.short_batches == found
+    assert contract.inferred == (("short_batches",) if found else ())
+
+
+def test_batches_of_each_worker_that_nothing_declares_fail_once() -> None:
+    """Not in every cell: where nothing else is asked, as one failure that says what to declare; and what drop_last loses by it."""
+    options = Options(scenarios=("clean", "tiny", "one-bad", "three-epochs", "shuffled", "drop-last"), ranks=(2,))
+    with Suite("tests.rogues.undeclared:batched_per_worker", options, ROOT) as suite:
+        suite.start()
+        suite.prepare()
+        report = suite.run()
+    contract = report.contracts["sharded_stream"]
+    assert (contract.short_batches, "short_batches" in contract.inferred) == ("per-worker", True)
+    failed = {(verdict.trial.partition(",source")[0], verdict.check) for verdict in report.verdicts if verdict.mark is Mark.FAIL}
+    assert {trial for trial, check in failed if check == "full-batches"} == {"clean[workers=2,ranks=2", "tiny[workers=2,ranks=2"}
+    text = " ".join(terminal.render(report).split())
+    assert text.count("[batched-per-worker]") == 2  # the failure, and where it is told what to fix first
+    assert 'declare @loader(short_batches="per-worker")' in text
+    assert 'each worker ends with a short batch of its own, not declared: @loader(short_batches="per-worker")' in text

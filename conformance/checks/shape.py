@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from ...harness.contract.job import Contract
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
+from ...harness.trial.phases import Phase
 from ...harness.trial.spec import TrialSpec
+from ..judging.accounting import readings
 from ..judging.expectation import Expectation
-from ..judging.ledger import Ledger, Stop
+from ..judging.ledger import Epoch, Ledger, Stop
 from .base import Violation, check, count
+
+Sizes = npt.NDArray[np.int64]
 
 
 @check(
@@ -22,9 +27,7 @@ from .base import Violation, check, count
     source="torch.utils.data.DataLoader documentation, drop_last",
 )
 def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
-    """If the contract says that skips shorten batches, at most one batch may be short for each skip."""
-    size = history.spec.batch_size
-    shortened = expected.contract.on_damage == "skip" and expected.contract.batches == "short"
+    """If skips shorten batches by contract, one for each skip at most; if workers make their own batches, the last of each."""
     for epoch in ledger.epochs:
         for rank in range(history.spec.most_ranks):
             got = history.of(Kind.GOT, epoch=epoch.number, rank=rank)["sample"]
@@ -32,19 +35,85 @@ def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Ite
             where = f"epoch {epoch.number}" + (f", rank {rank}" if history.spec.topology.ranks > 1 else "")
             if np.any(got == 0):
                 yield Violation("no batch is empty", f"{where}: {count(int(np.sum(got == 0)), 'empty batch')}")
-            if np.any(got > size):
-                yield Violation(f"a batch has at most {size} samples", f"{where}: one has {int(got.max())}")
-            ended = epoch.stops[rank] is Stop.END
-            before_last = got[:-1] if ended else got
-            short = int(np.sum((before_last < size) & (before_last > 0)))
+            if np.any(got > history.spec.batch_size):
+                yield Violation(
+                    f"a batch has at most {history.spec.batch_size} samples", f"{where}: one has {int(got.max())}"
+                )
+            shortened = expected.contract.on_damage == "skip" and expected.contract.batches == "short"
             allowed = expected.short_batches if shortened else 0
-            if short > allowed:
-                sizes = ", ".join(str(int(n)) for n in got[:12]) + (" …" if len(got) > 12 else "")
-                promised = "only the last batch is short" if not allowed else f"at most {allowed} batches are short"
-                were = "was" if short == 1 else "were"
-                yield Violation(promised, f"{where}: {count(short, 'batch')} before the last {were} short (sizes {sizes})")
-            elif ended and len(got) and got[-1] < size and not allowed and (which := _no_short_last(history, expected)):
-                yield Violation(f"with {which} no batch is short", f"{where}: the last has {int(got[-1])}")
+            if expected.per_worker and not (expected.per_worker_is_inferred and _plain(history.spec)):
+                promised, happened = _short_of_workers(history, epoch, rank, got, allowed)
+            else:
+                promised, happened = _short_of_rank(history, epoch, rank, got, allowed, expected)
+            if promised:
+                yield Violation(promised, f"{where}: {happened}")
+
+
+def _short_of_rank(
+    history: History, epoch: Epoch, rank: int, got: Sizes, allowed: int, expected: Expectation
+) -> tuple[str, str]:
+    """What was promised and what happened, where too many batches of a rank are short; empty texts: not too many are."""
+    size = history.spec.batch_size
+    ended = epoch.stops[rank] is Stop.END
+    before_last = got[:-1] if ended else got
+    short = int(np.sum((before_last < size) & (before_last > 0)))
+    if short > allowed:
+        promised = "only the last batch is short" if not allowed else _at_most(allowed)
+        return promised, f"{_were_short(short, ' before the last')} (sizes {_sizes(got)})"
+    if ended and len(got) and got[-1] < size and not allowed and (which := _no_short_last(history, expected)):
+        return f"with {which} no batch is short", f"the last has {int(got[-1])}"
+    return "", ""
+
+
+def _short_of_workers(history: History, epoch: Epoch, rank: int, got: Sizes, allowed: int) -> tuple[str, str]:
+    """The same, where each worker puts its own samples into batches and may end with a short one."""
+    size, workers = history.spec.batch_size, history.spec.topology.workers
+    short = int(np.sum((got < size) & (got > 0)))
+    if not allowed and short and history.spec.drop_last:
+        return "with drop_last no batch is short", f"{_were_short(short)} (sizes {_sizes(got)})"
+    if not allowed and (early := _followed(history, epoch.number, rank)):
+        after = "it" if early == 1 else "them"
+        return "only the last batch of each worker is short", f"{_were_short(early)}, and the same worker sent more after {after}"
+    if short > allowed + workers:
+        each = f": the last of each of {count(workers, 'worker')}" if not allowed else ""
+        return _at_most(allowed + workers) + each, f"{_were_short(short)} (sizes {_sizes(got)})"
+    return "", ""
+
+
+def _at_most(number: int) -> str:
+    return f"at most {count(number, 'batch')} {'is' if number == 1 else 'are'} short"
+
+
+def _were_short(number: int, which: str = "") -> str:
+    return f"{count(number, 'batch')}{which} {'was' if number == 1 else 'were'} short"
+
+
+def _sizes(got: Sizes) -> str:
+    return ", ".join(str(int(n)) for n in got[:12]) + (" …" if len(got) > 12 else "")
+
+
+def _plain(spec: TrialSpec) -> bool:
+    """Whether nothing else is asked than that an epoch is whole: there a trait that was only inferred is held against the loader."""
+    return spec.phases == (Phase(),) and not (spec.plan or spec.shuffle or spec.drop_last or spec.timeout_s)
+
+
+def _followed(history: History, epoch: int, rank: int) -> int:
+    """How many short batches are followed by another one of the same reader, as far as the record shows who read."""
+    reads = readings(history, epoch, Kind.READ)
+    reads = reads[reads["rank"] == rank]
+    reader = {int(read["sample"]): (int(read["pid"]), int(read["aux"])) for read in reads}
+    arrived = history.of(Kind.ARRIVED, epoch=epoch, rank=rank)
+    last: dict[tuple[int, int], bool] = {}  # from a reader to whether its last batch so far is short
+    early = 0
+    for got in history.of(Kind.GOT, epoch=epoch, rank=rank):
+        samples = arrived["sample"][arrived["aux"] == got["aux"]]
+        owners = {reader.get(int(sample)) for sample in samples}
+        owner = owners.pop() if len(owners) == 1 else None
+        if owner is None:
+            continue
+        early += last.get(owner, False)
+        last[owner] = bool(0 < got["sample"] < history.spec.batch_size)
+    return early
 
 
 def _no_short_last(history: History, expected: Expectation) -> str:
@@ -70,7 +139,11 @@ def honest_length(history: History, ledger: Ledger, expected: Expectation) -> It
         said = [int(value) for value in asked["sample"]]
         where = f" on rank {rank}" if history.spec.topology.ranks > 1 else ""
         for epoch in ledger.epochs:
-            if epoch.stops[rank] is Stop.END and epoch.batches[rank] != said[0]:
+            if (
+                epoch.stops[rank] is Stop.END
+                and epoch.batches[rank] != said[0]
+                and not _as_if_together(history, epoch, rank, said[0], expected)
+            ):
                 yield Violation(
                     f"len() equals the batches that come{where}",
                     f"len() said {said[0]}, and {count(epoch.batches[rank], 'batch')} came in epoch {epoch.number}",
@@ -79,6 +152,20 @@ def honest_length(history: History, ledger: Ledger, expected: Expectation) -> It
         else:
             if len(set(said)) > 1:
                 yield Violation(f"len() stays the same{where}", f"it said {said[0]} before and {said[1]} after the epoch")
+
+
+def _as_if_together(history: History, epoch: Epoch, rank: int, said: int, expected: Expectation) -> bool:
+    """Whether len() counts the samples of a rank as if one process put them into batches, where each worker does.
+
+    torch documents its len() of such a loader as the best guess that there is.
+    """
+    if not expected.per_worker:
+        return False
+    size, workers = history.spec.batch_size, history.spec.topology.workers
+    came = len(history.of(Kind.ARRIVED, epoch=epoch.number, rank=rank))
+    if history.spec.drop_last:
+        return epoch.batches[rank] <= said <= (came + workers * (size - 1)) // size
+    return said == -(-came // size)
 
 
 def _several_ranks(contract: Contract, spec: TrialSpec) -> str | None:

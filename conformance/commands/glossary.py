@@ -184,8 +184,9 @@ WORDS: tuple[Term, ...] = (
         "observed",
         "At the head of a report: what the trials showed of the loader, before anything is judged. bad sample: what one bad sample "
         "costs. errors: what comes after the first error. hung read and death: what happens when a read hangs, and when a worker "
-        "dies. skips: how many were reported, and with which reasons. delay: how long it takes until the consumer is informed.",
-        also=("bad sample", "errors", "hung read", "death", "skips", "delay"),
+        "dies. skips: how many were reported, and with which reasons. delay: how long it takes until the consumer is informed. "
+        "batches: what it means that each worker puts its own samples into batches. kept: what the process keeps until it exits.",
+        also=("bad sample", "errors", "hung read", "death", "skips", "delay", "batches", "kept"),
         see=("contract", "trial"),
     ),
     Term(

@@ -150,7 +150,8 @@ def _tails(case: Case, samples: Ids) -> dict[int, Ids]:
 @diagnosis(
     "drop-last-per-worker",
     cause="drop_last is applied to each worker's samples, so that each drops a partial batch of its own.",
-    fix="Collect the samples of all workers before they are batched, or split the batches and not the samples.",
+    fix="Collect the samples of all workers before they are batched, or split the batches and not the samples; where it is meant, "
+    'declare @loader(short_batches="per-worker").',
     explains=("no-lost-batches", "honest-length", "fresh-epoch"),
     before=("batched-per-worker",),
 )
@@ -174,7 +175,8 @@ def drop_last_per_worker(case: Case) -> str | None:
 @diagnosis(
     "batched-per-worker",
     cause="Each worker makes batches of its own samples, so that each ends with a short one.",
-    fix="Collect the samples of all workers before they are batched, or split the batches and not the samples.",
+    fix="Collect the samples of all workers before they are batched, or split the batches and not the samples; where it is meant, "
+    'declare @loader(short_batches="per-worker").',
     explains=("full-batches", "honest-length"),
     before=("false-end",),
 )

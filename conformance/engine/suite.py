@@ -15,18 +15,17 @@ from typing import Any
 
 from ...harness.contract.job import Contract
 from ...harness.errors import HarnessError, UserError, one_line
-from ...harness.processes.group import ranks_can_meet
 from ...harness.processes.supervisor import Supervisor
 from ...harness.trial.history import History
-from ...harness.trial.spec import Topology, TrialSpec
+from ...harness.trial.spec import TrialSpec
 from .. import known
-from ..judging import probe
 from ..judging.doubts import not_struck
 from ..judging.verdict import Mark, Verdict
 from ..options import Options
 from ..report.model import Report
 from ..report.result import TrialResult
 from ..report.run import Run
+from . import probing
 from .artifacts import Artifacts, keep_pictures
 from .claims import Claims
 from .judge import judge
@@ -164,30 +163,22 @@ class Suite:
             LoaderError: the loader cannot be judged: it cannot be built, iterated or read.
         """
         for source, contract in self.contracts.items():
-            workers = 0 if contract.workers is None or 0 in contract.workers else min(contract.workers)
-            ranks = 1 if contract.ranks is None or 1 in contract.ranks else min(contract.ranks)
-            history = self._probe(self._questions.named("one-bad", source, Topology(workers, ranks), contract))
-            probe.must_be_usable(history)
-            complete = probe.infer(history, contract)
-            several = [n for n in self.options.ranks if n > 1 and (complete.ranks is None or n in complete.ranks)]
-            if complete.tail is None and several and ranks_can_meet():
-                uneven = self._questions.named("remainder-one", source, Topology(workers, several[0]), complete)
-                complete = probe.infer_tail(self._probe(dataclasses.replace(uneven, lockstep=False)), complete)
-            self.contracts[source] = complete
+            self.contracts[source] = probing.complete(source, contract, self._questions, self.options, self._probe)
         for state in self._states.values():
             state.spec = dataclasses.replace(state.spec, contract=self.contracts[state.spec.source])
             if state.result is not None:
                 state.result = dataclasses.replace(state.result, spec=state.spec)
 
-    def _probe(self, spec: TrialSpec) -> History:
+    def _probe(self, specs: Sequence[TrialSpec]) -> list[History]:
+        """The histories of some trials, in their order."""
         try:
-            [(_, history)] = self._pool.run([spec])
+            found = {id(spec): history for spec, history in self._pool.run(specs)}
         except OSError as error:
             if error.errno not in _NO_SPACE:
                 raise
             where = self._pool.scratch.parent
             raise UserError(f"the temporary folder {where} cannot be written to: {error.strerror}; TMPDIR names another") from error
-        return history
+        return [found[id(spec)] for spec in specs]
 
     def only(self, ids: Collection[str]) -> None:
         """Run only the trials with these ids; call this before the first is run."""

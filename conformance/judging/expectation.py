@@ -123,8 +123,9 @@ class Expectation:
     def drop_budget(self) -> int:
         """Good samples that may be left out: the ranks' remainder, and with drop_last each rank's partial last batch.
 
-        The samples of a rank are not divided by worker: a partial batch for each worker is not covered, since the
-        number of workers must not change which samples arrive.
+        The samples of a rank are its own, not its workers': a partial batch of each worker is covered only where the contract
+        declares ``short_batches="per-worker"``, since the number of workers must not change which samples arrive. That the
+        batches are put together so in a probe is not enough.
         """
         return max(self._dropped_by(ranks) for ranks in self._ranks)
 
@@ -133,15 +134,13 @@ class Expectation:
         dropped = max(known % ranks for known in self._known) if self.contract.tail == "drop" else 0
         if not self.spec.drop_last:
             return dropped
-        if self.spec.plan:  # skips shorten a rank's share by a number that is not known in advance
-            return dropped + ranks * (batch - 1)
-        if self.contract.tail in ("pad", "pad-batch"):
-            return dropped + ranks * (-(-samples // ranks) % batch)
-        rest = samples - dropped
-        by_stride = sum(len(range(rank, rest, ranks)) % batch for rank in range(ranks))
-        size = -(-rest // ranks)
-        by_block = sum(max(0, min(size, rest - rank * size)) % batch for rank in range(ranks))
-        return dropped + max(by_stride, by_block)
+        droppers = self._processes if self.per_worker and not self.per_worker_is_inferred else ranks
+        if self.spec.plan or (droppers > ranks and self.truth.listed):
+            # Skips shorten a share by a number that is not known in advance, and so does a division by files.
+            return dropped + droppers * (batch - 1)
+        padded = self.contract.tail in ("pad", "pad-batch")
+        divisions = [[-(-samples // ranks)] * ranks] if padded else _divisions(samples - dropped, ranks)
+        return dropped + max(sum(_most_left(share, droppers // ranks, batch) for share in shares) for shares in divisions)
 
     def collateral_budget(self, errors: int) -> int:
         """Good samples that may be lost with damaged ones, if ``errors`` errors reached the consumers.
@@ -200,6 +199,16 @@ class Expectation:
         return self._reads_of(self.owed != Owed.GOOD) if self.contract.replacement else int(np.count_nonzero(self.owed != Owed.GOOD))
 
     @property
+    def per_worker(self) -> bool:
+        """Whether each worker puts its own samples into batches, so that each may end with a short one."""
+        return self.contract.short_batches == "per-worker" and self.spec.topology.workers > 0
+
+    @property
+    def per_worker_is_inferred(self) -> bool:
+        """Whether that was seen in a probe and not declared: then it is a failure once, where nothing else is asked."""
+        return self.per_worker and "short_batches" in self.contract.inferred
+
+    @property
     def error_budget(self) -> int:
         """Errors that may reach the consumers in one epoch.
 
@@ -241,6 +250,20 @@ class Expectation:
     def stop_is_inferred(self) -> bool:
         """Whether the stop was seen in the probe and not declared: then a loader may continue."""
         return "after_error" in self.contract.inferred
+
+
+def _divisions(samples: int, parts: int) -> list[list[int]]:
+    """The sizes of the parts into which samples are divided: by stride, and in blocks."""
+    size = -(-samples // parts)
+    return [
+        [len(range(part, samples, parts)) for part in range(parts)],
+        [max(0, min(size, samples - part * size)) for part in range(parts)],
+    ]
+
+
+def _most_left(share: int, workers: int, batch: int) -> int:
+    """The most samples in partial batches, where so many workers divide a rank's share and batch what is their own."""
+    return max(sum(part % batch for part in division) for division in _divisions(share, workers))
 
 
 def expect(spec: TrialSpec, contract: Contract | None = None) -> Expectation:

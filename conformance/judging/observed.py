@@ -45,6 +45,11 @@ class Observed:
     """From the reasons that the loader gave for skips to their number; the most frequent first."""
     without_reason: int = 0
     """Skips with an empty reason."""
+    worker_tails: int = 0
+    """Where the contract says that each worker puts its own samples into batches: the most short batches that came on one rank
+    before its last one."""
+    left_out: int = 0
+    """There, with ``drop_last``: good samples of the first epoch that were left out with the partial batches."""
     kept: tuple[str, ...] = ()
     """What the loader's process keeps until it exits, only once however many loaders are built: kinds and names."""
 
@@ -76,6 +81,10 @@ def observe(history: History, ledger: Ledger, expected: Expectation) -> Observed
         silent=_silent(ledger, expected),
         reasons=reasons,
         without_reason=empty,
+        worker_tails=_worker_tails(history, expected),
+        left_out=int(np.count_nonzero(expected.good & (ledger.first.fate == Fate.DROPPED)))
+        if expected.per_worker and history.spec.drop_last
+        else 0,
         kept=tuple(sorted({f"{_KINDS[Remains(int(e['flags']))]} {history.text(e)}" for e in history.of(Kind.KEPT)})),
     )
 
@@ -130,6 +139,17 @@ def _surfaced(history: History, raised: Any) -> float | None:
         if later:
             waits.append((min(later) - moment) / 1e9)
     return round(max(waits), 3) if waits else None
+
+
+def _worker_tails(history: History, expected: Expectation) -> int:
+    if not expected.per_worker or history.spec.plan:  # a skip shortens batches as well
+        return 0
+    most = 0
+    for epoch in range(history.spec.epochs):
+        for rank in range(history.spec.topology.ranks):
+            sizes = history.of(Kind.GOT, epoch=epoch, rank=rank)["sample"][:-1]
+            most = max(most, int(np.count_nonzero(sizes < history.spec.batch_size)))
+    return most
 
 
 def _silent(ledger: Ledger, expected: Expectation) -> int:

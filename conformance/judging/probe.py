@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from ...harness.contract.job import AfterError, Batches, Contract, OnDamage, Tail
+from ...harness.contract.job import AfterError, Batches, Contract, OnDamage, Readers, ShortBatches, Tail
 from ...harness.errors import HarnessError, LoaderError
 from ...harness.processes.rank import BROKE
 from ...harness.sources.base import find, truth
@@ -102,6 +102,74 @@ def infer_tail(history: History, contract: Contract) -> Contract:
     elif missing and not extra and came == owed - owed % ranks:
         tail = "drop"
     return _completed(contract, {"tail": tail})
+
+
+def infer_workers(history: History, contract: Contract) -> Contract:
+    """Complete a contract from a probe without faults, with workers whose shares no whole number of batches divides.
+
+    What such a probe cannot show stays undeclared: of a loader that fails with workers, or whose reads are not recorded.
+    """
+    if not len(history.of(Kind.GOT)) or not history.complete:
+        return contract
+    found: dict[str, str] = {}
+    if contract.short_batches is None and history.spec.topology.workers > 1:
+        found["short_batches"] = _short_batches(history)
+    if contract.readers is None and (readers := _readers(history)):
+        found["readers"] = readers
+    return _completed(contract, found)
+
+
+def _short_batches(history: History) -> ShortBatches:
+    """Whether each worker ends with a short batch of its own, and all other batches are full."""
+    size, workers = history.spec.batch_size, history.spec.topology.workers
+    seen = False
+    for rank in range(history.spec.topology.ranks):
+        sizes = history.of(Kind.GOT, rank=rank)["sample"]
+        short = int(np.count_nonzero(sizes < size))
+        if np.any(sizes > size) or short > workers or _owners_of_short(history, rank, size) < short:
+            return "last"
+        seen |= short > 1
+    return "per-worker" if seen else "last"
+
+
+def _owners_of_short(history: History, rank: int, size: int) -> int:
+    """How many processes or threads read the samples of the short batches, each the last that it read.
+
+    As many as there are short batches where reads are not recorded.
+    """
+    reads, arrived = history.of(Kind.READ, rank=rank), history.of(Kind.ARRIVED, rank=rank)
+    got = history.of(Kind.GOT, rank=rank)
+    short = got[got["sample"] < size]["aux"]
+    if not truth(history.spec).reads_recorded:
+        return len(short)
+    owners = set()
+    for step in short:
+        samples = arrived["sample"][arrived["aux"] == step]
+        mine = reads[np.isin(reads["sample"], samples)]
+        who = set(zip(mine["pid"].tolist(), mine["aux"].tolist(), strict=True))
+        if len(who) != 1:
+            return 0
+        pid, thread = who.pop()
+        order = reads["sample"][(reads["pid"] == pid) & (reads["aux"] == thread)]
+        if np.isin(order[-len(samples) :], samples).all():
+            owners.add((pid, thread))
+    return len(owners)
+
+
+def _readers(history: History) -> Readers | None:
+    """Who reads most of the samples: other processes, threads of the consumer's process, or its main thread."""
+    reads = history.of(Kind.READ)
+    if not len(reads):
+        return None
+    consumers = {int(event["rank"]): int(event["pid"]) for event in history.of(Kind.ASK)}
+    own = np.array([consumers.get(int(rank)) == pid for rank, pid in zip(reads["rank"], reads["pid"].tolist(), strict=True)])
+    in_threads = own & (reads["flags"] == 1)
+    counts: dict[Readers, int] = {
+        "processes": int(np.count_nonzero(~own)),
+        "threads": int(np.count_nonzero(in_threads)),
+        "consumer": int(np.count_nonzero(own & ~in_threads)),
+    }
+    return max(counts, key=lambda readers: counts[readers])
 
 
 def _completed(contract: Contract, found: dict[str, str]) -> Contract:

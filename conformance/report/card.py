@@ -24,7 +24,7 @@ class Fact:
     """One line of the card."""
 
     topic: str
-    """``bad sample``, ``errors``, ``hung read``, ``death``, ``skips``, ``delay`` or ``kept``."""
+    """``bad sample``, ``errors``, ``hung read``, ``death``, ``skips``, ``delay``, ``batches`` or ``kept``."""
     text: str
     places: tuple[str, ...] = ()
     """Where it was so; empty: in every trial that shows it."""
@@ -51,8 +51,25 @@ def card(trials: Sequence[TrialResult]) -> tuple[Fact, ...]:
         *_behaviours("death", died),
         *_skips(trials),
         *_surfaces(errors),
+        *_batches(trials),
         *_kept(trials),
     )
+
+
+def _batches(trials: Sequence[TrialResult]) -> list[Fact]:
+    """What it means that each worker puts its own samples into batches, where the contract says so."""
+    short = [trial for trial in trials if trial.observed.worker_tails]
+    facts = []
+    if short:
+        inferred = any("short_batches" in trial.spec.contract.inferred for trial in short)
+        how = 'not declared: @loader(short_batches="per-worker")' if inferred else "as declared"
+        most = max(trial.observed.worker_tails for trial in short)
+        facts.append(Fact("batches", f"each worker ends with a short batch of its own, {how}; up to {most} before a rank's last one"))
+    dropped = [trial for trial in trials if trial.observed.left_out]
+    for number, some in _grouped(dropped, lambda trial: trial.observed.left_out):
+        text = f"drop_last leaves out {count(number, 'good sample')}, the partial batches of all workers"
+        facts.append(Fact("batches", text, _places(some, [trial for trial in trials if trial.spec.drop_last])))
+    return facts
 
 
 def _kept(trials: Sequence[TrialResult]) -> list[Fact]:

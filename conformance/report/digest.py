@@ -116,7 +116,8 @@ def _cells(verdicts: Iterable[Verdict]) -> dict[tuple[str, Column], str]:
     return {cell: worst(found) for cell, found in kinds.items()}
 
 
-_UNSAID = {"timeout": True, "uneven_ranks": False, "persistent_workers": True, "replacement": False, "readers": "processes"}
+_UNSAID = {"timeout": True, "uneven_ranks": False, "persistent_workers": True, "replacement": False, "readers": "processes",
+           "short_batches": "last"}
 """What nearly every loader promises needs no words."""
 
 

@@ -21,6 +21,7 @@ AfterError = Literal["continue", "stop"]
 Batches = Literal["short", "full"]
 Tail = Literal["exact", "pad", "drop", "pad-batch"]
 Readers = Literal["processes", "threads", "consumer"]
+ShortBatches = Literal["last", "per-worker"]
 
 
 FORMATS = ("jpg", "jpeg", "png", "webp", "gif", "tif", "tiff", "bmp", "ppm", "jp2", "avif", "heic")
@@ -34,6 +35,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "batches": ("short", "full"),
     "tail": ("exact", "pad", "drop", "pad-batch"),
     "readers": ("processes", "threads", "consumer"),
+    "short_batches": ("last", "per-worker"),
     "blast_radius": ("sample", "batch", "shard", "file"),
 }
 
@@ -131,6 +133,9 @@ class Contract:
     readers: Readers | None = None
     """Who reads when the loader has workers: other processes, threads of the consumer's process, or the consumer
     itself. None: other processes."""
+    short_batches: ShortBatches | None = None
+    """Which batches may be short without a skip: the last one of a rank, or (``per-worker``) the last one of each worker, which
+    puts its own samples into batches. With ``drop_last`` each worker then drops its partial batch."""
     formats: tuple[str, ...] | None = None
     """The file extensions of pictures that the loader accepts, without the dot; nothing is required for others. None:
     all."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from badbatch.harness import Job, loader
+from torch.utils.data import DataLoader
 
 
 def of_files(job: Job) -> list[Any]:
@@ -30,3 +31,9 @@ class OfRoot:
 
     def __init__(self, root: Any) -> None:
         self.files = sorted(Path(root).iterdir())
+
+
+@loader(sources=("sharded_stream",))
+def batched_per_worker(job: Job) -> Any:
+    """torch's own way with a stream, which each worker puts into batches."""
+    return DataLoader(job.dataset, job.batch_size, num_workers=job.num_workers, drop_last=job.drop_last)  # type: ignore[arg-type]

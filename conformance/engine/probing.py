@@ -1,0 +1,64 @@
+"""Runs the probes of a loader, which complete its contract where it declares nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from ...harness.contract.job import Contract
+from ...harness.processes.group import ranks_can_meet
+from ...harness.trial.history import History
+from ...harness.trial.spec import Topology, TrialSpec
+from ..judging import probe
+from ..options import Options
+from .questions import Questions
+
+_SEVERAL = 2  # workers: with one alone, its short batch is the last of the rank
+_MOST_IN_A_BATCH = 8
+
+
+def complete(
+    source: str,
+    contract: Contract,
+    questions: Questions,
+    options: Options,
+    run: Callable[[Sequence[TrialSpec]], list[History]],
+) -> Contract:
+    """The contract of a loader for a source, with what is not declared inferred from probes.
+
+    Args:
+        run: runs trials; gives their histories in the order of the trials.
+
+    Raises:
+        LoaderError: the loader cannot be held to anything: it cannot be built, iterated or read.
+    """
+    workers = 0 if contract.workers is None or 0 in contract.workers else min(contract.workers)
+    ranks = 1 if contract.ranks is None or 1 in contract.ranks else min(contract.ranks)
+    first = questions.named("one-bad", source, Topology(workers, ranks), contract)
+    history, *with_workers = run([first, *_with_workers(source, contract, questions, options, ranks)])
+    probe.must_be_usable(history)
+    found = probe.infer(history, contract)
+    for history in with_workers:
+        found = probe.infer_workers(history, found)
+    several = [number for number in options.ranks if number > 1 and (contract.ranks is None or number in contract.ranks)]
+    if found.tail is None and several and ranks_can_meet():
+        uneven = questions.named("remainder-one", source, Topology(workers, several[0]), found)
+        [history] = run([dataclasses.replace(uneven, lockstep=False)])
+        found = probe.infer_tail(history, found)
+    return found
+
+
+def _with_workers(source: str, contract: Contract, questions: Questions, options: Options, ranks: int) -> list[TrialSpec]:
+    """The probe that shows what workers make of the work; none where there is nothing to infer from it."""
+    supported = sorted({n for n in options.workers if n and (contract.workers is None or n in contract.workers)})
+    workers = next((number for number in supported if number >= _SEVERAL), supported[0] if supported else 0)
+    if not workers or (contract.readers is not None and (contract.short_batches is not None or workers < _SEVERAL)):
+        return []
+    spec = questions.named("remainder-one", source, Topology(workers, ranks), contract)
+    return [dataclasses.replace(spec, lockstep=False, batch_size=_uneven(spec.samples // ranks, workers))]
+
+
+def _uneven(samples: int, workers: int) -> int:
+    """A size of batches that divides no worker's share of the samples, as far as there is one."""
+    shares = {samples // workers, -(-samples // workers)}
+    return next((size for size in range(_MOST_IN_A_BATCH, 1, -1) if all(share % size for share in shares)), _MOST_IN_A_BATCH)
