@@ -92,6 +92,21 @@ def test_one_loader_passes_the_whole_suite() -> None:
     assert report.exit_code is ExitCode.KEPT
 
 
+@pytest.mark.timeout(300)
+def test_a_loader_with_threads_for_workers_passes_undeclared() -> None:
+    """A probe shows who reads: what would strike the training process is not asked, and a thread that hangs is."""
+    with Suite("fixtures.loaders.honest:threads", Options(workers=(2,), ranks=(1,)), trials.ROOT) as suite:
+        suite.start()
+        suite.prepare()
+        report = suite.run()
+    wrong = [v for v in report.verdicts if v.mark not in (Mark.PASS, Mark.NA)]
+    assert [f"{v.trial} {v.check}: {v.mark.value}: {v.happened or v.reason}" for v in wrong] == []
+    assert (report.contracts["map"].readers, "readers" in report.contracts["map"].inferred) == ("threads", True)
+    not_run = {trial.spec.scenario for trial in report.trials if trial.ended == "not run"}
+    assert not_run == {"hung-holding-lock", "segfault", "abort", "killed", "frozen", "exit", "exit-zero"}
+    assert report.exit_code is ExitCode.KEPT
+
+
 @pytest.mark.skipif(not WHOLE, reason="takes minutes for each loader: set BADBATCH_TEST_WHOLE=1")
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("loader", HONEST, ids=lambda name: name.partition(":")[2])

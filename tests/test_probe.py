@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from badbatch.conformance.engine.suite import Suite
 from badbatch.conformance.judging.probe import infer_workers
@@ -12,6 +13,7 @@ from badbatch.conformance.report import terminal
 from badbatch.harness.contract.job import Contract
 from badbatch.conformance.options import Options
 from badbatch.harness.errors import LoaderError
+from badbatch.harness.trial.event_log import Kind
 from history_dsl import history_of
 from trials import ROOT
 
@@ -84,3 +86,31 @@ def test_batches_of_each_worker_that_nothing_declares_fail_once() -> None:
     assert text.count("[batched-per-worker]") == 2  # the failure, and where it is told what to fix first
     assert 'declare @loader(short_batches="per-worker")' in text
     assert 'each worker ends with a short batch of its own, not declared: @loader(short_batches="per-worker")' in text
+
+
+@pytest.mark.parametrize(
+    ("story", "threads", "found"),
+    [
+        ("w0:read0-3 w1:read4-7 0-3 4-7 w0:read8-11 8-11 end", 0, "processes"),
+        ("read0-3 0-3 read4-7 4-7 read8-11 8-11 end", 12, "threads"),
+        ("read0-3 0-3 read4-7 4-7 read8-11 8-11 end", 0, "consumer"),
+        ("read0-3 0-3 read4-7 4-7 read8-11 8-11 end", 8, "threads"),  # the first batch is read to learn its shape
+        ("w0:read0-3 w1:read4-7 0-3 4-7 read8-11 8-11 end", 0, "processes"),
+        ("0-3 4-7 8-11 end", 0, None),  # no read was seen
+        ("w0:read0-3 0-3 ask stalled", 0, None),
+    ],
+)
+def test_who_reads_is_inferred(story: str, threads: int, found: str | None) -> None:
+    """From the process and the thread of each read, in a probe with workers."""
+    history = history_of(story, workers=2)
+    reads = np.flatnonzero(history.events["kind"] == Kind.READ)
+    history.events["flags"][reads[len(reads) - threads :]] = 1  # not the main thread
+    contract = infer_workers(history, Contract(short_batches="last"))
+    assert contract.readers == found
+    assert contract.inferred == (("readers",) if found else ())
+
+
+def test_what_is_declared_is_not_inferred() -> None:
+    """A loader that says who reads is believed."""
+    declared = Contract(readers="threads", short_batches="last")
+    assert infer_workers(history_of("w0:read0-11 0-3 4-7 8-11 end", workers=2), declared) == declared

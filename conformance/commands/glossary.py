@@ -203,8 +203,8 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "probe",
-        "A short run of the loader without workers, before the suite. It shows what the loader does with damage where the contract "
-        "does not say it.",
+        "A short run of the loader before the suite, which shows what the contract does not say: without workers what the loader does "
+        "with damage, with workers who reads and who makes the batches.",
         see=("inferred",),
     ),
     Term(

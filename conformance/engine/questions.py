@@ -103,6 +103,10 @@ class Questions:
                     if asked(topology, scenario, contract, self.options.persistent_workers):
                         yield self.trial(scenario, source, topology, contract), scenario
 
+    def scenario_of(self, spec: TrialSpec) -> Scenario:
+        """The scenario of a trial."""
+        return scenarios.find(spec.scenario, spec.source)
+
     def named(self, scenario: str, source: str, topology: Topology, contract: Contract) -> TrialSpec:
         """The trial of a scenario by its name, whether it is selected or not."""
         return self.trial(scenarios.find(scenario, source), source, topology, contract)

@@ -165,8 +165,10 @@ class Suite:
         for source, contract in self.contracts.items():
             self.contracts[source] = probing.complete(source, contract, self._questions, self.options, self._probe)
         for state in self._states.values():
-            state.spec = dataclasses.replace(state.spec, contract=self.contracts[state.spec.source])
-            if state.result is not None:
+            spec = state.spec = dataclasses.replace(state.spec, contract=self.contracts[state.spec.source])
+            if state.result is None and (reason := stays_away(spec.contract, spec.topology, self._questions.scenario_of(spec))):
+                state.result = self._without(spec, Mark.NA, reason, "not run")  # by what was inferred
+            elif state.result is not None:
                 state.result = dataclasses.replace(state.result, spec=state.spec)
 
     def _probe(self, specs: Sequence[TrialSpec]) -> list[History]:

@@ -132,7 +132,7 @@ class Contract:
     particular sample is owed."""
     readers: Readers | None = None
     """Who reads when the loader has workers: other processes, threads of the consumer's process, or the consumer
-    itself. None: other processes."""
+    itself. None: inferred; where no read can be seen, other processes."""
     short_batches: ShortBatches | None = None
     """Which batches may be short without a skip: the last one of a rank, or (``per-worker``) the last one of each worker, which
     puts its own samples into batches. With ``drop_last`` each worker then drops its partial batch."""
