@@ -9,9 +9,9 @@ import pytest
 from badbatch.conformance.engine.suite import Suite
 from badbatch.conformance.judging.probe import infer_workers
 from badbatch.conformance.judging.verdict import Mark
+from badbatch.conformance.options import Options
 from badbatch.conformance.report import terminal
 from badbatch.harness.contract.job import Contract
-from badbatch.conformance.options import Options
 from badbatch.harness.errors import LoaderError
 from badbatch.harness.trial.event_log import Kind
 from history_dsl import history_of
