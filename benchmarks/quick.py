@@ -22,7 +22,8 @@ from badbatch.conformance.judging.doubts import not_struck
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.options import Options
 from badbatch.harness.contract.calling import resolve
-from badbatch.harness.contract.source_names import IN_MEMORY, SOURCES
+from badbatch.harness.contract.source_names import SOURCES
+from badbatch.harness.sources.base import find
 from badbatch.harness.trial.history import History
 from badbatch.harness.trial.spec import Topology, TrialSpec
 
@@ -106,8 +107,8 @@ def main() -> None:
     """Measure, and print what is chosen for sources in memory and on disk."""
     found = measure()
     for where, in_memory in (("In memory", True), ("On disk", False)):
-        lies = frozenset((liar.attr, liar.check) for liar in LIARS if (liar.source in IN_MEMORY) is in_memory)
-        names = {name for source in SOURCES if (source in IN_MEMORY) is in_memory for name in scenarios.names(source)} - _HANG
+        lies = frozenset((liar.attr, liar.check) for liar in LIARS if (find(liar.source).offers == "dataset") is in_memory)
+        names = {name for source in SOURCES if (find(source).offers == "dataset") is in_memory for name in scenarios.names(source)} - _HANG
         print(f"\n## {where}\n")
         show(
             {name: {shape: some & lies for shape, some in cells.items()} for name, cells in found.items() if name in names}, lies

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from badbatch.conformance.engine.suite import Suite
 from badbatch.conformance.options import Options
+from badbatch.harness.contract.choices import Isolation
 from badbatch.harness.plan import FaultPlan
-from badbatch.harness.processes.supervisor import Isolation, Supervisor
+from badbatch.harness.processes.supervisor import Supervisor
 from badbatch.harness.trial.spec import Topology, TrialSpec
 
 from .measure import Figure, seconds

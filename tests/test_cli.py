@@ -17,12 +17,12 @@ import psutil
 import pytest
 from badbatch.conformance.commands import cli, explain, glossary
 from badbatch.conformance.commands.progress import Progress
-from badbatch.conformance.exit_codes import ExitCode
 from badbatch.conformance.report import jsonfile, terminal
 from badbatch.conformance.report.digest import SIGNS
 from badbatch.harness.contract.job import SOURCES
 from badbatch.harness.corpus.base import State
 from badbatch.harness.errors import HarnessError
+from badbatch.harness.exit_codes import ExitCode
 from badbatch.harness.faults.raises import Raise
 from badbatch.harness.trial.history import History
 from example_report import report
@@ -161,7 +161,7 @@ def test_the_glossary_is_closed() -> None:
     assert len(names) == len(set(names))
     assert {other for term in glossary.WORDS for other in term.see} <= {term.name for term in glossary.WORDS}
     assert [term.name for term in glossary.WORDS] == sorted((term.name for term in glossary.WORDS), key=str.lower)
-    assert tuple(term.name for term in glossary.SOURCES) == SOURCES
+    assert sorted(term.name for term in glossary.SOURCES) == sorted(SOURCES)
 
 
 @pytest.mark.parametrize(

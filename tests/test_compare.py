@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from badbatch.conformance.commands.compare import gather, is_report
-from badbatch.conformance.exit_codes import ExitCode
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.options import Options
 from badbatch.conformance.report import comparison, jsonfile
@@ -17,6 +16,7 @@ from badbatch.conformance.report.compared import Cell, Comparison, compare
 from badbatch.conformance.report.model import Report
 from badbatch.conformance.report.places import Column
 from badbatch.harness.errors import UserError
+from badbatch.harness.exit_codes import ExitCode
 from badbatch.harness.trial.spec import Topology
 from example_report import ALONE, LOADER, WORKERS, report, trial, verdict
 

@@ -22,14 +22,13 @@ from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.engine.preparations import Preparations
 from badbatch.conformance.engine.single import judge_folder, replay
 from badbatch.conformance.engine.suite import Suite
-from badbatch.conformance.exit_codes import ExitCode
 from badbatch.conformance.judging.expectation import expect
 from badbatch.conformance.judging.ledger import Fate
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.options import Options
 from badbatch.conformance.report import terminal
 from badbatch.conformance.scenarios import disk as disk_scenarios
-from badbatch.harness.corpus.base import KINDS, State
+from badbatch.harness.corpus.base import State
 from badbatch.harness.corpus.damage import disk_faults
 from badbatch.harness.corpus.damage.lines.cut_file import CutFile
 from badbatch.harness.corpus.damage.lines.cut_line import CutLine
@@ -37,10 +36,12 @@ from badbatch.harness.corpus.damage.paths.hanging_pipe import HangingPipe
 from badbatch.harness.corpus.damage.paths.missing_file import MissingFile
 from badbatch.harness.corpus.damage.paths.trickling_pipe import TricklingPipe
 from badbatch.harness.corpus.facts import recipe_of
+from badbatch.harness.corpus.kinds import KINDS
 from badbatch.harness.corpus.manifest import read_samples
 from badbatch.harness.corpus.stored import Stored
 from badbatch.harness.corpus.verify import verify
 from badbatch.harness.errors import UserError
+from badbatch.harness.exit_codes import ExitCode
 from badbatch.harness.sources.base import find as find_source
 from badbatch.harness.sources.truth import Owed
 from badbatch.harness.trial.event_log import Kind

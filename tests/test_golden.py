@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from badbatch.harness.corpus import content
-from badbatch.harness.corpus.base import KINDS, Recipe, SampleRecord, State
+from badbatch.harness.corpus.base import Recipe, SampleRecord, State
+from badbatch.harness.corpus.kinds import KINDS
 from badbatch.harness.corpus.make import make
 from badbatch.harness.corpus.manifest import library_versions, read_samples
 from badbatch.harness.corpus.recipe import kind_of

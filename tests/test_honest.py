@@ -10,10 +10,10 @@ import pytest
 import trials
 from badbatch.conformance import scenarios
 from badbatch.conformance.engine.suite import Suite
-from badbatch.conformance.exit_codes import ExitCode
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.known import load
 from badbatch.conformance.options import Options
+from badbatch.harness.exit_codes import ExitCode
 from badbatch.harness.faults.keyword_only_error import KeywordOnlyError
 from badbatch.harness.faults.two_argument_error import TwoArgumentError
 from badbatch.harness.faults.unpicklable_error import UnpicklableError

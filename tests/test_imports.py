@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
     "harness/errors.py",
+    "harness/exit_codes.py",
     "harness/nearest.py",
     "harness/plugins.py",
     "harness/stopping.py",
@@ -26,7 +27,6 @@ ORDER = (
     "harness/sources",
     "harness/processes",
     "harness/__init__.py",
-    "conformance/exit_codes.py",
     "conformance/judging",
     "conformance/checks",
     "conformance/scenarios",

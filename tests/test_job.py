@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
-from badbatch.harness.contract.job import SOURCES, Contract, declared, loader
+from badbatch.harness.contract.choices import PROMISES
+from badbatch.harness.contract.job import Contract, declared, loader
+from badbatch.harness.contract.source_names import SOURCES
 from badbatch.harness.errors import UserError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,7 +81,7 @@ def test_none_leaves_a_promise_open(name: str) -> None:
         ({"uneven_ranks": 1}, "@loader(uneven_ranks=1): must be True or False"),
         ({"sources": ()}, "@loader(sources=…) is empty: nothing would be left to test"),
         ({"sources": "maps"}, "@loader(sources=…): unknown source 'maps'; did you mean 'map'?"),
-        ({"sources": ["map", 3]}, "@loader(sources=…): unknown source 3; known are map, stream, "),
+        ({"sources": ["map", 3]}, "@loader(sources=…): unknown source 3; known are map, imagefolder, "),
         ({"workers": 2.0}, "@loader(workers=(2.0,)): must be whole numbers from 0 on"),
         ({"workers": (0, -1)}, "@loader(workers=(0, -1)): must be whole numbers from 0 on"),
         ({"ranks": 0}, "@loader(ranks=(0,)): must be whole numbers from 1 on"),
@@ -135,3 +139,14 @@ def test_promises_by_source_are_checked(by_source: Any, words: str) -> None:
     """An unknown source or promise is refused like any other."""
     with pytest.raises(UserError, match=words):
         loader(by_source=by_source)
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+def test_choices_are_documented(promise: str) -> None:
+    """Each page that lists the words of a promise lists all of them, in their order."""
+    docs = Path(__file__).resolve().parents[1] / "docs"
+    words = PROMISES[promise]
+    example = re.search(rf"^    {promise}=\"[a-z-]+\", +# (.*)$", (docs / "loaders.md").read_text("utf-8"), re.MULTILINE)
+    assert example is not None and example[1].startswith(" | ".join(words))
+    (row,) = (line for line in (docs / "report-schema.md").read_text("utf-8").splitlines() if line.startswith(f"| `{promise}` |"))
+    assert re.findall(r"`([a-z-]+)`", row.split("|")[2]) == list(words)

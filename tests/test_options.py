@@ -11,14 +11,7 @@ import pytest
 from badbatch.conformance import scenarios
 from badbatch.conformance.commands.options_page import documentation
 from badbatch.conformance.options import BY_NAME, OPTIONS, Options, to_options
-from badbatch.conformance.options.values import PERSISTENT, START_METHODS
-from badbatch.conformance.scenarios import topologies
 from badbatch.harness.errors import UserError
-
-
-def test_defaults_agree() -> None:
-    """The defaults of the table, as a user would write them, are those of the dataclass."""
-    assert to_options({}) == Options()
 
 
 def test_every_field_has_one_option() -> None:
@@ -36,14 +29,6 @@ def test_names_follow_from_one() -> None:
         "loader_batch_size",
     )
     assert BY_NAME["loader"].flag_for_pytest == "--loader"
-
-
-def test_copied_facts_agree() -> None:
-    """What the table repeats, so as to import nothing heavy, is what the engine has."""
-    assert START_METHODS == topologies.START_METHODS
-    assert PERSISTENT == topologies.PERSISTENT
-    assert Options().workers == topologies.DEFAULT_WORKERS
-    assert Options().ranks == topologies.DEFAULT_RANKS
 
 
 def test_what_is_left_out() -> None:

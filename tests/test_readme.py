@@ -139,7 +139,7 @@ def test_the_set_up_commands_work_in_a_fresh_clone(order: tuple[int, int], tmp_p
     clone, environment = _clone(tmp_path / "clone"), _environment(tmp_path / "environment")
     narrowed = [
         "--loader-scenario=clean --loader-workers=0 --loader-ranks=1",
-        "-p no:cacheprovider -k test_defaults_agree",
+        "-p no:cacheprovider -k test_every_field_has_one_option",
     ]
     commands = _set_up_commands()
     for index in order:

@@ -12,13 +12,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from badbatch.conformance.exit_codes import ExitCode
 from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.report import digest, files, jsonfile, junit, matrix, terminal
 from badbatch.conformance.report import html as htmlfile
 from badbatch.conformance.report.model import Report
 from badbatch.conformance.report.printable import printable
 from badbatch.harness.errors import UserError
+from badbatch.harness.exit_codes import ExitCode
 from badbatch.harness.trial.spec import Topology
 from example_report import ALONE, RANKS, WORKERS, report, small_report, trial, verdict
 

@@ -110,7 +110,7 @@ def test_a_stream_goes_on_past_an_error(kind: str) -> None:
 
 def test_another_source_is_refused() -> None:
     """There is no source of another name."""
-    with pytest.raises(UserError, match="there is no source 'maps'; known are map, stream, sharded_stream, imagefolder"):
+    with pytest.raises(UserError, match="there is no source 'maps'; known are map, imagefolder, jsonl"):
         find("maps")
 
 

@@ -17,8 +17,8 @@ from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.options import Options
 from badbatch.conformance.scenarios import quick
 from badbatch.harness.contract.job import Contract
-from badbatch.harness.contract.source_names import IN_MEMORY, SOURCES
 from badbatch.harness.errors import UserError
+from badbatch.harness.sources.base import on_disk
 from badbatch.harness.trial.spec import Topology
 from history_dsl import RAISES, history_of
 from trials import ROOT
@@ -87,7 +87,7 @@ def test_quick_asks_ten_scenarios_in_two_topologies() -> None:
     assert {spec.scenario for spec in specs} == set(quick.IN_MEMORY)
     assert len(quick.IN_MEMORY) == len(quick.ON_DISK) == 10
     assert set(quick.IN_MEMORY) <= set(scenarios.names("map"))
-    assert set(quick.ON_DISK) <= {name for source in set(SOURCES) - set(IN_MEMORY) for name in scenarios.names(source)}
+    assert set(quick.ON_DISK) <= {name for source in on_disk() for name in scenarios.names(source.name)}
     with pytest.raises(UserError, match="give one of the two"):
         Options(quick=True, scenarios=("clean",))
 

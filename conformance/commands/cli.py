@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ...harness.errors import BadbatchError, UserError
+from ...harness.exit_codes import ExitCode, table
 from ...harness.nearest import hint
 from ...harness.stopping import stoppable
-from ..exit_codes import ExitCode, table
 from ..options import BY_NAME, OPTIONS, Options, to_options
 from ..report.formats import Format, comparison_formats, report_formats
 from .kinds import KINDS
@@ -146,7 +146,7 @@ def run(loader: str, quiet: bool, **given: Any) -> ExitCode:
 
     Runs the conformance suite. The current directory is importable. The folders of failing trials are kept in .badbatch,
     for badbatch replay and badbatch judge. Ctrl-C, SIGTERM and SIGHUP end the run: the report over the trials that have a
-    result is printed and written, and the exit code is 130.
+    result is printed and written.
     """
     formats = report_formats()
     targets = _targets(given, formats)

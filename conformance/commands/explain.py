@@ -9,6 +9,7 @@ from functools import partial
 
 from ...harness import faults
 from ...harness.contract.job import Contract
+from ...harness.contract.source_names import DEFAULT
 from ...harness.corpus.base import DiskFault
 from ...harness.corpus.damage import disk_faults
 from ...harness.corpus.stored import Stored
@@ -20,6 +21,7 @@ from ...harness.trial.spec import Topology, TrialSpec
 from .. import checks, diagnoses
 from ..checks.base import spans
 from ..diagnoses.base import Entry
+from ..options import Options
 from ..report.formats import comparison_formats, report_formats
 from ..scenarios import ON_DISK, PLAIN, names
 from ..scenarios.base import Scenario
@@ -28,7 +30,7 @@ from . import glossary
 from .kinds import KINDS
 
 _EXAMPLE = Topology(workers=2, ranks=2)
-_SAMPLES, _BATCH_SIZE = 40, 4
+_DEFAULTS = Options()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,18 +212,18 @@ def _article(kind: str, name: str, title: str, parts: list[tuple[str, str]]) -> 
 
 def example(scenario: Scenario) -> TrialSpec:
     """The scenario's trial with two workers and two ranks, as the suite would run it by default."""
-    batch_size = scenario.settings.get("batch_size", _BATCH_SIZE)
-    samples = scenario.samples(_SAMPLES, batch_size)
+    batch_size = scenario.settings.get("batch_size", _DEFAULTS.batch_size)
+    samples = scenario.samples(_DEFAULTS.samples, batch_size)
     return TrialSpec(
         loader="",
         directory="",
         scenario=scenario.name,
-        source="map",
+        source=DEFAULT,
         topology=_EXAMPLE,
         plan=scenario.plan(samples, batch_size),
         contract=Contract(),
         samples=samples,
-        timeout_s=1.0 if scenario.timed else 0.0,
+        timeout_s=_DEFAULTS.timeout if scenario.timed else 0.0,
         **{"batch_size": batch_size, **scenario.settings},
     )
 

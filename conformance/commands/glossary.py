@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
+
+from ...harness.exit_codes import ExitCode
+from ...harness.sources.base import Source, in_memory, on_disk
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,6 +19,10 @@ class Term:
     """Other words under which it is found."""
     see: tuple[str, ...] = ()
     """Words that belong to it."""
+
+
+def _names(sources: Iterable[Source]) -> str:
+    return ", ".join(source.name for source in sources)
 
 
 WORDS: tuple[Term, ...] = (
@@ -130,7 +138,8 @@ WORDS: tuple[Term, ...] = (
     Term(
         "inconclusive",
         "A verdict: the trial cannot show whether the promise was kept, and the report says why. Often the fault never took "
-        "hold, the loader already failed the clean scenario, or the machine ended the trial. It is not a pass: the exit code is 3.",
+        "hold, the loader already failed the clean scenario, or the machine ended the trial. It is not a pass: the exit code is "
+        f"{ExitCode.INCONCLUSIVE.value}.",
         also=("?", "could not be told"),
         see=("took hold", "clean"),
     ),
@@ -250,8 +259,8 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "source",
-        "What is offered to the loader: a data set in memory (map, stream, sharded_stream), or a corpus on disk (imagefolder, "
-        "parquet, windows, webdataset, jsonl). badbatch list sources shows all.",
+        f"What is offered to the loader: a data set in memory ({_names(in_memory())}), or a corpus on disk "
+        f"({_names(on_disk())}). badbatch list sources shows all.",
         also=("sources",),
     ),
     Term(
@@ -306,38 +315,4 @@ WORDS: tuple[Term, ...] = (
     ),
 )
 
-SOURCES: tuple[Term, ...] = (
-    Term(
-        "map",
-        "In memory: a map-style torch data set. dataset[i] is {'id': i, 'x': float32[8]}, where x is computed from the id.",
-    ),
-    Term(
-        "stream",
-        "In memory: an iterable torch data set that gives all samples in order to each process that iterates it. The loader must "
-        "split it by rank and by worker. Samples are those of map.",
-    ),
-    Term(
-        "sharded_stream",
-        "In memory: an iterable torch data set that splits itself by rank and by torch.utils.data.get_worker_info(). Samples are "
-        "those of map.",
-    ),
-    Term(
-        "imagefolder",
-        "On disk: pictures in <class>/<name>, mostly JPEG, some PNG, WebP, GIF and TIFF. Each shows an id mark from which its id "
-        "is read back, after resizing to 64 × 64 too.",
-    ),
-    Term(
-        "parquet",
-        "On disk: Parquet files below data/, with the columns id, text, number, amount and spans (lists of lists).",
-    ),
-    Term(
-        "windows",
-        "On disk: Parquet files (or .npz, or Arrow) below data/, with the columns id, start_us and values: windows of 64 numbers "
-        "of a time series.",
-    ),
-    Term(
-        "webdataset",
-        "On disk: tar shards below data/. The members of a sample share a key: <key>.jpg, .cls, .json and .txt.",
-    ),
-    Term("jsonl", "On disk: files of JSON lines below data/, one object a line, with the fields of parquet."),
-)
+SOURCES: tuple[Term, ...] = tuple(Term(source.name, source.about) for source in (*in_memory(), *on_disk()))

@@ -12,13 +12,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ...harness.corpus.base import KINDS as CORPUS_KINDS
 from ...harness.corpus.base import DiskFault
 from ...harness.corpus.damage import disk_faults
+from ...harness.corpus.kinds import KINDS as CORPUS_KINDS
 from ...harness.errors import UserError
+from ...harness.exit_codes import ExitCode
 from ...harness.faults import Fault, registry
 from .. import checks
-from ..exit_codes import ExitCode
+from ..options import Options
 from . import explain, glossary, options_page
 
 BY_HAND = ("README.md",)
@@ -78,9 +79,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 _CHECKS = """\
 Each check is one promise, judged on the record of a trial. Its id is stable: use it with `--loader-check`, in known files
 and in scripts. `badbatch explain ID` prints the same."""
-_SCENARIOS = """\
+_SCENARIOS = f"""\
 Each scenario is a fault, where it strikes, and the settings of the job. It is run in every topology: workers × ranks × start
-method. What is said of samples holds for the default of 40 samples in batches of 4."""
+method. What is said of samples holds for the default of {Options().samples} samples in batches of {Options().batch_size}."""
 _DIAGNOSES = """\
 Where the pattern of a failing history has a likely cause, the report names it after *likely*. Where none fits it says
 nothing."""

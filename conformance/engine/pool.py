@@ -17,10 +17,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from ...harness.contract.choices import Isolation
 from ...harness.errors import HarnessError, UserError
 from ...harness.processes.supervisor import Supervisor
 from ...harness.trial.event_log import RECORD
@@ -92,7 +93,7 @@ class Pool:
         self,
         loader: str,
         directory: str | Path = ".",
-        isolation: Literal["auto", "fork", "spawn"] = "auto",
+        isolation: Isolation = "auto",
         *,
         jobs: int | None = None,
     ) -> None:

@@ -7,10 +7,10 @@ import shlex
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
+from ...harness.contract.choices import Isolation
 from ...harness.errors import UserError
 from ...harness.processes.supervisor import Supervisor
 from ...harness.sources.base import find as find_source
@@ -62,7 +62,7 @@ def judge_folder(folder: Path) -> tuple[Report, History]:
 def replay(
     path: Path,
     keep: Path | None = None,
-    isolation: Literal["auto", "fork", "spawn"] = "auto",
+    isolation: Isolation = "auto",
     keep_corpus: Path | None = None,
 ) -> tuple[Report, History]:
     """Run exactly a stored trial again, and judge it.

@@ -7,7 +7,8 @@ import re
 
 import numpy as np
 
-from ...harness.contract.job import AfterError, Batches, Contract, OnDamage, Readers, ShortBatches, Tail
+from ...harness.contract.choices import AfterError, Batches, OnDamage, Readers, ShortBatches, Tail
+from ...harness.contract.job import Contract
 from ...harness.errors import HarnessError, LoaderError
 from ...harness.processes.rank import BROKE
 from ...harness.sources.base import find, truth

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from typing import Any
 
-from ...harness.contract.source_names import cell
+from ...harness.contract.source_names import DEFAULT, cell
 from ...harness.trial.spec import Topology
 
 
@@ -100,7 +100,7 @@ class Verdict:
         return cls(
             loader=loader,
             scenario=data["scenario"],
-            source=data.get("source", "map"),
+            source=data.get("source", DEFAULT),
             topology=Topology(**data["topology"]),
             check=data["check"],
             mark=Mark(data["verdict"]),

@@ -27,13 +27,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...harness.contract.choices import START_METHODS
 from ...harness.contract.source_names import SOURCES
 from ...harness.errors import UserError
 from ...harness.nearest import hint, listed, unknown
 from ...harness.trial.spec import Topology
 from .. import checks, scenarios
 from ..judging.verdict import Mark, Verdict
-from ..scenarios.topologies import START_METHODS
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -5,25 +5,32 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from ...harness.contract.choices import Isolation, PersistentWorkers
 from ...harness.errors import UserError
 from .table import OPTIONS
 
 
+def _default(field: str) -> Any:
+    """The default of a field, as the table of options has it."""
+    option = next(option for option in OPTIONS if option.field == field)
+    return option.value(None, option.name)
+
+
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """The settings of a run of the suite.
+    """The settings of a run of the suite; the defaults are those of the table of options.
 
     Raises:
         UserError: a value that cannot be, or two that contradict each other.
     """
 
-    workers: tuple[int, ...] = (0, 2)
-    ranks: tuple[int, ...] = (1, 2)
-    samples: int = 40
+    workers: tuple[int, ...] = _default("workers")
+    ranks: tuple[int, ...] = _default("ranks")
+    samples: int = _default("samples")
     """Where the scenario does not say; at least 8, so that a scenario with a damaged batch has a whole one as well."""
-    batch_size: int = 4
+    batch_size: int = _default("batch_size")
     """Where the scenario does not say."""
     quick: bool = False
     """Only the scenarios and topologies of :mod:`badbatch.conformance.scenarios.quick`."""
@@ -35,19 +42,19 @@ class Options:
     """Globs; none: all."""
     not_checks: tuple[str, ...] = ()
     """Globs of checks that are left out."""
-    timeout: float = 1.0
+    timeout: float = _default("timeout")
     """Seconds: the job's, in scenarios that have one."""
-    deadline: float = 30.0
+    deadline: float = _default("deadline")
     """Seconds: after them a trial is ended from outside."""
-    start_methods: tuple[str | None, ...] = (None,)
+    start_methods: tuple[str | None, ...] = _default("start_methods")
     """None: the platform's own."""
-    persistent_workers: Literal["auto", "always", "never"] = "auto"
+    persistent_workers: PersistentWorkers = _default("persistent_workers")
     """When the workers of one epoch are asked to serve the next one too."""
-    isolation: Literal["auto", "fork", "spawn"] = "auto"
+    isolation: Isolation = _default("isolation")
     jobs: int | None = None
     """Trials at once; None: as many as the processors allow."""
-    seed: int = 0
-    repeat: int = 1
+    seed: int = _default("seed")
+    repeat: int = _default("repeat")
     known: tuple[str, ...] = ()
     """Paths of known files, or names of those that come with badbatch."""
     keep: Path | None = None

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from ...harness.contract.choices import START_METHODS, Isolation, PersistentWorkers, words_of
 from ..report.formats import report_formats
 from .option import Option
 from .values import (
-    ISOLATIONS,
-    PERSISTENT,
     PLATFORM,
-    START_METHODS,
     at_least,
     one_of,
     positive,
@@ -50,10 +48,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("start-method", f"How workers are started: {', '.join(START_METHODS)}, or {PLATFORM} (the platform's own); several "
            "with commas between them.", "METHOD,…", PLATFORM, "start_methods", words, start_methods),
     Option("persistent-workers", "Ask for workers that stay for the next epoch, from loaders that support it: in scenarios with several "
-           "epochs at 1 rank (auto), always, or never.", "auto|always|never", "auto", "persistent_workers", str,
-           one_of(PERSISTENT)),
+           "epochs at 1 rank (auto), always, or never.", "|".join(words_of(PersistentWorkers)), "auto", "persistent_workers", str,
+           one_of(words_of(PersistentWorkers))),
     Option("isolation", "A trial runs in a fork of a zygote (fork), or in a new interpreter (spawn).",
-           "auto|fork|spawn", "auto", "isolation", str, one_of(ISOLATIONS)),
+           "|".join(words_of(Isolation)), "auto", "isolation", str, one_of(words_of(Isolation))),
     Option("jobs", "How many trials run at once; the default depends on the number of processors.", "N", "", "jobs", whole, at_least(1)),
     Option("seed", "The seed that every shuffle is drawn from.", "N", "0", "seed", whole, at_least(0)),
     Option("repeat", "Run each trial N times; a verdict that is not the same each time is flaky.", "N", "1", "repeat",

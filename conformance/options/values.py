@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...harness.contract.choices import START_METHODS
 from ...harness.errors import UserError
 from ...harness.nearest import hint
 
-START_METHODS = ("fork", "spawn", "forkserver")
-PERSISTENT = ("auto", "always", "never")
-ISOLATIONS = ("auto", "fork", "spawn")
 PLATFORM = "default"
 """The word for the platform's own start method, which is None in :class:`~badbatch.conformance.options.Options`."""
 

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..exit_codes import ExitCode
+from ...harness.exit_codes import ExitCode
 from ..judging.verdict import Mark
 from .digest import SIGNS, kind_of, worst
 from .model import Report

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...harness.contract.job import Contract
+from ...harness.contract.source_names import DEFAULT
 from ...harness.errors import UserError
+from ...harness.exit_codes import ExitCode
 from ...harness.trial.spec import Topology
-from ..exit_codes import ExitCode
 from ..judging.verdict import Mark, Verdict
 from .card import Fact, card
 from .headline import conclusion, first_failures, short, totals
@@ -131,9 +132,9 @@ class Report:
             by_place.setdefault((verdict.scenario, verdict.source, verdict.topology), []).append(verdict)
         trials = []
         for entry in data["trials"]:
-            place = (entry["scenario"], entry.get("source", "map"), Topology(**entry["topology"]))
+            place = (entry["scenario"], entry.get("source", DEFAULT), Topology(**entry["topology"]))
             trials.append(TrialResult.from_json(loader, entry, by_place.get(place, ())))
-        contracts = data.get("contracts") or {trials[0].spec.source if trials else "map": data["contract"]}
+        contracts = data.get("contracts") or {trials[0].spec.source if trials else DEFAULT: data["contract"]}
         return cls(
             loader=loader,
             contracts={source: Contract.from_json(contract) for source, contract in contracts.items()},

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...harness.contract.source_names import DEFAULT
 from ...harness.plan import FaultPlan
 from ...harness.trial.spec import Topology, TrialSpec
 from ..judging.observed import Observed
@@ -68,7 +69,7 @@ class TrialResult:
             loader=loader,
             directory="",
             scenario=data["scenario"],
-            source=data.get("source", "map"),
+            source=data.get("source", DEFAULT),
             topology=Topology(**data["topology"]),
             plan=FaultPlan(),
         )

@@ -6,11 +6,10 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...harness.contract.source_names import IN_MEMORY
 from ...harness.faults import Fault
 from ...harness.faults.hang import Hang
 from ...harness.plan import FaultPlan
-from ...harness.sources.base import Question
+from ...harness.sources.base import Question, in_memory
 from ...harness.trial.phases import Program, plain
 
 
@@ -47,7 +46,7 @@ class Scenario:
     @property
     def sources(self) -> tuple[str, ...]:
         """The sources that it applies to."""
-        return IN_MEMORY
+        return tuple(source.name for source in in_memory())
 
     def question(self, source: str, given: int, batch_size: int, seed: int) -> Question:
         """What the source must prepare.

@@ -8,8 +8,9 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...harness.corpus.base import KINDS, Choice, DiskFault, Recipe
+from ...harness.corpus.base import Choice, DiskFault, Recipe
 from ...harness.corpus.damage import disk_faults
+from ...harness.corpus.kinds import KINDS
 from ...harness.errors import UserError
 from ...harness.faults.base import Effect
 from ...harness.nearest import listed, unknown

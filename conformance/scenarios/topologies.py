@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...harness.contract.choices import START_METHODS, PersistentWorkers
 from ...harness.contract.job import Contract
 from ...harness.errors import UserError
 from ...harness.nearest import unknown
@@ -11,24 +12,18 @@ from ...harness.trial.phases import builds_several, logical_epochs
 from ...harness.trial.spec import Topology
 from .base import Scenario
 
-DEFAULT_WORKERS = (0, 2)
-DEFAULT_RANKS = (1, 2)
-START_METHODS = ("fork", "spawn", "forkserver")
-PERSISTENT = ("auto", "always", "never")
-"""When persistent workers are used: at one rank in scenarios with a later epoch, for loaders that support them (auto),
-everywhere (always), nowhere (never)."""
-
 
 def topologies(
-    workers: Sequence[int] = DEFAULT_WORKERS,
-    ranks: Sequence[int] = DEFAULT_RANKS,
+    workers: Sequence[int],
+    ranks: Sequence[int],
     start_methods: Sequence[str | None] = (None,),
-    persistent: str = "never",
+    persistent: PersistentWorkers = "never",
 ) -> list[Topology]:
     """Workers × ranks × start methods × persistence, the simplest first; without workers the last two do not matter.
 
     Args:
-        persistent: one of :data:`PERSISTENT`.
+        persistent: when persistent workers are used: at one rank in scenarios with a later epoch, for loaders that support
+            them (auto), everywhere (always), nowhere (never).
 
     Raises:
         UserError: an invalid number or start method.
@@ -52,7 +47,7 @@ def topologies(
     return found
 
 
-def asked(topology: Topology, scenario: Scenario, contract: Contract, persistent: str) -> bool:
+def asked(topology: Topology, scenario: Scenario, contract: Contract, persistent: PersistentWorkers) -> bool:
     """Whether a scenario is run in one of the topologies.
 
     Persistent workers matter only from the second epoch on, and leaks of a process show at one rank.

@@ -6,38 +6,21 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import UserError
 from ..nearest import hint, unknown
+from .choices import PROMISES, AfterError, Batches, BlastRadius, OnDamage, Readers, ShortBatches, Tail
 from .once import make_once
 from .source_names import SOURCES
 
 if TYPE_CHECKING:
     from torch.utils.data import Dataset, IterableDataset
 
-OnDamage = Literal["raise", "skip", "substitute", "mark"]
-AfterError = Literal["continue", "stop"]
-Batches = Literal["short", "full"]
-Tail = Literal["exact", "pad", "drop", "pad-batch"]
-Readers = Literal["processes", "threads", "consumer"]
-ShortBatches = Literal["last", "per-worker"]
-
-
 FORMATS = ("jpg", "jpeg", "png", "webp", "gif", "tif", "tiff", "bmp", "ppm", "jp2", "avif", "heic")
 """File extensions of pictures that a loader may declare to accept; corpora contain some of them."""
 SAME_FORMAT = {"jpeg": "jpg", "tif": "tiff"}
 """Extensions that mean the same format as another."""
-
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "on_damage": ("raise", "skip", "substitute", "mark"),
-    "after_error": ("continue", "stop"),
-    "batches": ("short", "full"),
-    "tail": ("exact", "pad", "drop", "pad-batch"),
-    "readers": ("processes", "threads", "consumer"),
-    "short_batches": ("last", "per-worker"),
-    "blast_radius": ("sample", "batch", "shard", "file"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +108,7 @@ class Contract:
     persistent_workers: bool | None = None
     """Whether the loader respects ``job.persistent_workers``. None: a drop-in class does if its signature has the
     parameter; a factory does not."""
-    blast_radius: Literal["sample", "batch", "shard", "file"] | None = None
+    blast_radius: BlastRadius | None = None
     """How much one fault on disk may cost beyond its own sample."""
     replacement: bool = False
     """Whether samples are drawn with replacement or by weight: an epoch has as many samples as the source, but no
@@ -203,8 +186,8 @@ def _checked(promises: dict[str, Any]) -> dict[str, Any]:
     for name, value in promises.items():
         if name not in _DECLARABLE:
             raise UserError(f"@loader knows no promise {name!r}{hint(name, sorted(_DECLARABLE))}")
-        if name in _CHOICES and value is not None and value not in _CHOICES[name]:
-            raise UserError(f"@loader({name}={value!r}): must be one of {', '.join(map(repr, _CHOICES[name]))}")
+        if name in PROMISES and value is not None and value not in PROMISES[name]:
+            raise UserError(f"@loader({name}={value!r}): must be one of {', '.join(map(repr, PROMISES[name]))}")
         if name in _FLAGS and not isinstance(value, bool):
             raise UserError(f"@loader({name}={value!r}): must be True or False")
         if name in _SETS and value is not None:

@@ -18,7 +18,6 @@ from ..errors import HarnessError
 from ..faults.base import Fault, Read
 from ..faults.parameters import check_parameters
 
-KINDS = ("imagefolder", "parquet", "windows", "webdataset", "jsonl")
 SCHEMA_VERSION = 1
 """The version of ``manifest.badbatch``, ``files.badbatch`` and ``corpus.badbatch``; documented in ``docs/corpus-manifest.md``."""
 

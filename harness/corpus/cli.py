@@ -18,9 +18,9 @@ from typing import Any
 import click
 
 from ..errors import BadbatchError, UserError
+from ..exit_codes import ExitCode
 from ..stopping import stoppable
-
-CHANGED, USAGE, FAILED, STOPPED = 1, 2, 4, 130
+from .kinds import KINDS
 
 
 def _exits(command: Callable[..., int | None]) -> Callable[..., None]:
@@ -33,13 +33,13 @@ def _exits(command: Callable[..., int | None]) -> Callable[..., None]:
                 code = command(*args, **options)
         except UserError as error:
             click.echo(f"badbatch: {error}", err=True)
-            code = USAGE
+            code = ExitCode.USAGE
         except BadbatchError as error:
             click.echo(f"badbatch: {error}", err=True)
-            code = FAILED
+            code = ExitCode.HARNESS
         except KeyboardInterrupt:
             click.echo("badbatch: stopped", err=True)
-            code = STOPPED
+            code = ExitCode.INTERRUPTED
         if code:
             raise SystemExit(code)
 
@@ -57,7 +57,7 @@ def corpus(context: click.Context) -> None:
 @corpus.command()
 @click.argument("address", metavar="DIR")
 @click.option(
-    "--kind", default="imagefolder", show_default=True, help="imagefolder, parquet, windows, webdataset or jsonl."
+    "--kind", default="imagefolder", show_default=True, help=f"{', '.join(KINDS)}."
 )
 @click.option("--samples", type=int, help="How many samples, damaged ones included.  [default: 1000]")
 @click.option("--damage", default="5%", show_default=True, help="Share of the samples that are damaged.")
@@ -186,7 +186,7 @@ def verify(address: str, jobs: int | None, quiet: bool) -> int:
                 click.echo(str(change))
     if not quiet:
         click.echo(f"{address}: {found:,} change(s)" if found else f"{address}: no changes")
-    return CHANGED if found else 0
+    return ExitCode.BROKEN if found else 0
 
 
 @corpus.command()

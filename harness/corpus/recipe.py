@@ -10,8 +10,9 @@ from typing import Any
 
 from ..errors import UserError
 from ..nearest import hint
-from .base import KINDS, Choice, CorpusKind, Recipe
+from .base import Choice, CorpusKind, Recipe
 from .damage import disk_faults
+from .kinds import KINDS
 
 _LISTED = "badbatch corpus faults lists all"
 _LARGEST = 16_384  # pixels in each direction; a larger size is probably a typing mistake

@@ -19,16 +19,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
+from ..contract.choices import Isolation
 from ..contract.job import Contract
 from ..errors import HarnessError, LoaderError
 from ..trial.history import History
 from ..trial.spec import TrialSpec
 from .lent import Lent
 from .process_tree import end_tree
-
-Isolation = Literal["auto", "fork", "spawn"]
 
 _READY_WITHIN_S = 120.0  # importing torch from a cold disk, under load
 _PATIENCE_S = 8.0  # after a trial's deadline, until its trial supervisor is asked to stop; the same time again until it is killed

@@ -57,10 +57,13 @@ class Offer:
 class Source(Protocol):
     """One source.
 
-    Each is a module of this package with an instance named ``SOURCE``; importing it must not import torch.
+    Each is a module of :mod:`badbatch.harness.sources.kinds` with an instance named ``SOURCE``, and is called like the module;
+    importing it must not import torch.
     """
 
     name: str
+    about: str
+    """What it offers, in a few sentences: ``badbatch explain NAME`` prints them."""
     walk: Walk
     offers: str
     """The part of the job that is not None: ``dataset`` or ``root``."""
@@ -130,8 +133,18 @@ def find(name: str) -> Source:
     """
     if name not in SOURCES:
         raise UserError(f"there is no source {name!r}; known are {', '.join(SOURCES)}")
-    source: Source = importlib.import_module(f"{__package__}.{name}").SOURCE
+    source: Source = importlib.import_module(f"{__package__}.kinds.{name}").SOURCE
     return source
+
+
+def in_memory() -> list[Source]:
+    """The sources that offer a data set."""
+    return [source for source in map(find, SOURCES) if source.offers == "dataset"]
+
+
+def on_disk() -> list[Source]:
+    """The sources that offer a corpus."""
+    return [source for source in map(find, SOURCES) if source.offers == "root"]
 
 
 def promised(target: Target, source: str) -> Contract:

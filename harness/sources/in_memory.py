@@ -30,6 +30,7 @@ class InMemory:
     """
 
     name: str
+    about: str
     walk: Walk
     dataset: Callable[[int, Reader, int, int], Any]
     promises: Callable[[Contract], Contract] = lambda contract: contract

@@ -27,6 +27,7 @@ class OnDisk:
     """A corpus of one kind."""
 
     name: str
+    about: str
     integers_are_ids: bool = False
     """Whether a column of integers in a tuple contains ids; otherwise it contains classes."""
     walk: Walk = Walk.INDEX

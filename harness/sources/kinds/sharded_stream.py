@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from ..contract.job import Contract
-from .in_memory import InMemory
-from .truth import Walk
+from ...contract.job import Contract
+from ..in_memory import InMemory
+from ..truth import Walk
 
 if TYPE_CHECKING:
-    from .memory import Reader
+    from ..memory import Reader
 
 
 def _dataset(samples: int, reader: Reader, rank: int, ranks: int) -> Any:
-    from .memory import ShardedStream
+    from ..memory import ShardedStream
 
     return ShardedStream(samples, reader, rank, ranks)
 
@@ -24,4 +24,11 @@ def _promises(contract: Contract) -> Contract:
     return dataclasses.replace(contract, tail="exact", uneven_ranks=True)
 
 
-SOURCE = InMemory("sharded_stream", Walk.SHARE, _dataset, _promises)
+SOURCE = InMemory(
+    "sharded_stream",
+    "In memory: an iterable torch data set that splits itself by rank and by "
+    "torch.utils.data.get_worker_info(). Samples are those of map.",
+    Walk.SHARE,
+    _dataset,
+    _promises,
+)

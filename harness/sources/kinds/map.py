@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from ..contract.job import Contract
-from .in_memory import InMemory
-from .truth import Walk
+from ...contract.job import Contract
+from ..in_memory import InMemory
+from ..truth import Walk
 
 if TYPE_CHECKING:
-    from .memory import Reader
+    from ..memory import Reader
 
 
 def _dataset(samples: int, reader: Reader, rank: int, ranks: int) -> Any:
-    from .memory import FaultyMap, Numbers
+    from ..memory import FaultyMap, Numbers
 
     return FaultyMap(Numbers(samples), reader)
 
@@ -24,4 +24,11 @@ def _promises(contract: Contract) -> Contract:
     return dataclasses.replace(contract, tail="pad") if contract.tail is None else contract
 
 
-SOURCE = InMemory("map", Walk.INDEX, _dataset, _promises)
+SOURCE = InMemory(
+    "map",
+    "In memory: a map-style torch data set. dataset[i] is {'id': i, 'x': float32[8]}, where x is computed from"
+    " the id.",
+    Walk.INDEX,
+    _dataset,
+    _promises,
+)

@@ -1,7 +1,0 @@
-"""``webdataset``: tar shards in which the members of a sample share a key."""
-
-from __future__ import annotations
-
-from .on_disk import OnDisk
-
-SOURCE = OnDisk("webdataset")
