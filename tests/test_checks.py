@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from badbatch.conformance.checks import registry
+from badbatch.conformance.engine.judge import judge
+from badbatch.conformance.judging.verdict import Mark
 from badbatch.harness.corpus.damage.lines.cut_line import CutLine
 from badbatch.harness.corpus.stored import Stored
 from badbatch.harness.faults.empty_tensor import EmptyTensor
@@ -337,3 +339,22 @@ def test_a_stop_iteration_cannot_be_kept_as_an_error() -> None:
     history = history_of("0-3 fault5 raise:RuntimeError:generator_raised_StopIteration 8-11 end", plan={5: RaiseStopIteration()})
     history.texts[100, 1]["type"] = "builtins.StopIteration"  # type: ignore[index]
     assert broken("error-kept", history) == []
+
+
+def test_an_error_where_nothing_is_damaged_explains_what_is_lost_with_it() -> None:
+    """The loader's own error is the cause: lost samples and a wrong length follow from it."""
+    found = judge(history_of("len3 read0-3 0-3 raise:KeyError:7 end"))
+    causes = {verdict.check: verdict.cause for verdict in found if verdict.mark is Mark.FAIL}
+    assert causes == {"contract-kept": "", "no-lost-batches": "contract-kept", "honest-length": "contract-kept"}
+
+
+def test_a_failure_says_the_error_that_the_loader_raised() -> None:
+    """The first error stands beside what happened, with those behind it, unless what happened says it already."""
+    history = history_of("read0-3 0-3 read4 fault5 raise:KeyError:7 raise:KeyError:8 end", samples=16)
+    (key, text) = next((key, text) for key, text in history.texts.items() if text["message"] == "7")
+    behind = {"causes": [{"type": "builtins.OSError", "message": "sample 5 cannot be read"}]}
+    history = dataclasses.replace(history, texts={**history.texts, key: {**text, **behind}})
+    errors = {verdict.check: verdict.error for verdict in judge(history) if verdict.mark is Mark.FAIL}
+    assert errors["no-lost-batches"] == "KeyError: 7 (caused by OSError: sample 5 cannot be read), and 1 more error"
+    (own,) = [v for v in judge(history_of("read0-3 0-3 raise:KeyError:7 end")) if v.check == "contract-kept"]
+    assert (own.happened, own.error) == ("the consumer got KeyError: 7", "")

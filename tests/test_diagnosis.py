@@ -134,6 +134,10 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("false-end", "contract-kept", "ask read0-3 0-3 ask read4 fault5 end", {"samples": 16}),
     ("false-end", "no-lost-batches", "ask read0-3 0-3 ask read4 fault5 raise end", {"samples": 16}),
     ("false-end", "no-lost-batches", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 8-11 end", {"samples": 24, "workers": 2}),
+    ("own-error", "contract-kept", "read0-3 0-3 raise:KeyError:7 end", {}),
+    ("own-error", "no-lost-batches", "read0-3 0-3 raise:KeyError:7 ask read8-9 fault10 raise end", {}),
+    ("ends-with-error", "no-lost-batches", "0-3 raise:ValueError:not_an_image end",
+     {**_stored(JpegCutScan(), "imagefolder"), "contract": RAISES}),
     ("batch-lost-worker-alive", "no-lost-batches", "w0:read0-3 0-3 w1:read4-7 w1:read12-15 12-15 w0:read8-11 8-11 end", _PAIR),
     ("batch-lost-worker-alive", "finite-epoch", "w0:read0-3 0-3 w1:read4-7 ask stalled", _PAIR),
     ("skip-counter-in-worker", "exact-skip-count", "0-3 w0:fault5 4,6,7 8-11 end skipped0", {"workers": 1, "contract": SKIPS}),
@@ -237,6 +241,11 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
      {"samples": 8, "batch": 2, "ranks": 2, "contract": STOPS}),
     # Only the batch of the damaged sample is gone.
     ("false-end", "contract-kept", "0-3 read4 fault5 read6-7 8-11 12-15 end", {"samples": 16}),
+    # The error came after a fault.
+    ("own-error", "no-lost-batches", "read0-3 0-3 read4 fault5 raise:KeyError:7 end", {"samples": 16}),
+    # A batch came after the error.
+    ("ends-with-error", "no-lost-batches", "raise:ValueError:not_an_image 8-11 end",
+     {**_stored(JpegCutScan(), "imagefolder"), "contract": RAISES, "samples": 12}),
     # The samples were never read.
     ("batch-lost-worker-alive", "no-lost-batches", "w0:read0-3 0-3 w0:read8-11 8-11 12-15 end", _PAIR),
     # The worker that had read them hangs.

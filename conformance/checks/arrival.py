@@ -17,7 +17,7 @@ from ...harness.trial.spec import TrialSpec
 from ..judging.accounting import readings
 from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
-from .base import Violation, check, count, spans, with_effects
+from .base import Violation, check, count, from_an_error, spans, with_effects
 from .disk import lacking
 
 
@@ -102,6 +102,7 @@ def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> 
             happened=_not_arrived(what, len(lost), unread) + _after(history, expected),
             lost=tuple(lost),
             share=_share(history, lost),
+            follows_from=from_an_error(epoch, expected),
         )
     if wrongly_skipped:
         yield Violation(

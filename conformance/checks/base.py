@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
+import numpy as np
+
 from ...harness.contract.job import Contract
 from ...harness.errors import UserError
 from ...harness.faults import Effect
 from ...harness.nearest import unknown
+from ...harness.sources.truth import Owed
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ..judging.expectation import Expectation
-from ..judging.ledger import Ledger
+from ..judging.ledger import Epoch, Ledger
 
 CheckFunction = Callable[[History, Ledger, Expectation], "Iterator[Violation]"]
 
@@ -136,6 +139,14 @@ def find(name: str) -> Check:
         return _REGISTRY[name]
     except KeyError:
         raise UserError(unknown("check", name, sorted(_REGISTRY))) from None
+
+
+def from_an_error(epoch: Epoch, expected: Expectation) -> str:
+    """The check that explains what an epoch lacks, where the loader raised although nothing is damaged; empty: it did not.
+
+    For ``follows_from`` of a violation.
+    """
+    return "contract-kept" if any(epoch.errors) and not np.any(expected.owed != Owed.GOOD) else ""
 
 
 def spans(samples: Any, limit: int = 5) -> str:

@@ -12,7 +12,7 @@ from ...harness.trial.phases import keeps_loader
 from ..judging.expectation import Expectation
 from ..judging.ledger import Fate, Ledger, Stop
 from .arrival import drawn, twice
-from .base import Violation, check, count
+from .base import Violation, check, count, from_an_error
 
 
 @check(
@@ -41,6 +41,7 @@ def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iter
                 f"epoch {epoch.number}, {after}, is whole",
                 f"it {what}: {count(len(gone), 'sample')} never arrived",
                 lost=tuple(gone),
+                follows_from=from_an_error(epoch, expected),
             )
         yield from drawn(history, epoch, expected)
         for violation in twice(epoch, expected):

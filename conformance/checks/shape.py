@@ -15,7 +15,7 @@ from ...harness.trial.spec import TrialSpec
 from ..judging.accounting import readings
 from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Ledger, Stop
-from .base import Violation, check, count
+from .base import Violation, check, count, from_an_error
 
 Sizes = npt.NDArray[np.int64]
 
@@ -147,6 +147,7 @@ def honest_length(history: History, ledger: Ledger, expected: Expectation) -> It
                 yield Violation(
                     f"len() equals the batches that come{where}",
                     f"len() said {said[0]}, and {count(epoch.batches[rank], 'batch')} came in epoch {epoch.number}",
+                    follows_from=from_an_error(epoch, expected),
                 )
                 break
         else:

@@ -13,6 +13,7 @@ from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
+from ..judging.raised import quoted
 from ..judging.stops import went_on
 from .base import Violation, check, count, spans
 
@@ -103,32 +104,26 @@ def _cannot_be_built(history: History) -> Iterator[Violation]:
         where = {Where.FACTORY: "building it", Where.LENGTH: "len()", Where.CLOSE: "closing it", Where.REPORT: "skipped"}
         yield Violation(
             "the loader can be built, iterated and closed in every topology",
-            f"{where[Where(int(failed[0]['flags']))]} raised {_said(history, failed[0])}",
+            f"{where[Where(int(failed[0]['flags']))]} raised {quoted(history, failed[0])}",
         )
 
 
 def _too_many(history: History, epoch: Epoch, expected: Expectation, errors: int) -> Violation:
     first = history.of(Kind.RAISED, epoch=epoch.number)[0]
     if not np.any(expected.owed != Owed.GOOD):
-        return Violation("no error where nothing is damaged", f"the consumer got {_said(history, first)}")
+        return Violation("no error where nothing is damaged", f"the consumer got {quoted(history, first)}")
     if expected.contract.on_damage != "raise":
         return Violation(
             f"a damaged sample is {_PARTICIPLE[expected.contract.on_damage or 'skip']}",
-            f"{count(errors, 'error')} reached the consumer: {_said(history, first)}",
+            f"{count(errors, 'error')} reached the consumer: {quoted(history, first)}",
         )
     return Violation(
         f"an error surfaces once for each damaged batch: at most {expected.error_budget}",
-        f"{count(errors, 'error')} reached the consumer, the first: {_said(history, first)}",
+        f"{count(errors, 'error')} reached the consumer, the first: {quoted(history, first)}",
     )
 
 
 _PARTICIPLE = {"skip": "skipped", "substitute": "substituted", "mark": "marked"}
-
-
-def _said(history: History, event: np.void) -> str:
-    message = history.text(event).strip().splitlines()
-    kind = history.text(event, "type").removeprefix("builtins.")
-    return f"{kind}: {message[-1][:120]}" if message else kind
 
 
 def _raise(history: History, epoch: Epoch, expected: Expectation) -> Iterator[Violation]:

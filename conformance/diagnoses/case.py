@@ -161,6 +161,20 @@ class Case:
         """Rank, and how its epoch ended."""
         yield from enumerate(self.epoch.stops)
 
+    @functools.cached_property
+    def ends_with(self) -> np.void | None:
+        """The error after which no batch came on its rank, and the epoch ended there, where the contract says that it goes on."""
+        if not self.expected.goes_on:
+            return None
+        for rank, stop in self.endings:
+            raised = self.raised(rank)
+            got = self.history.of(Kind.GOT, epoch=self.epoch.number, rank=rank)["time"]
+            last = raised[raised["time"] > (got.max() if len(got) else -1)]
+            if stop is Stop.END and len(last):
+                found: np.void = last[0]
+                return found
+        return None
+
     def waits_for_ever(self, rank: int) -> bool:
         """Whether the consumer of a rank was in a call of the loader when the trial was cut."""
         if self.epoch.stops[rank] is not Stop.CUT or self.history.ended.cut not in ("out of time", "stalled"):

@@ -11,6 +11,7 @@ from ...harness.trial.event_log import Kind
 from ...harness.trial.history import Events
 from ..checks.base import count, spans
 from ..judging.ledger import Stop
+from ..judging.raised import quoted
 from .base import diagnosis
 from .case import READS_WRONGLY, Case, Mask
 
@@ -210,7 +211,7 @@ def worker_left_at_first_error(case: Case) -> str | None:
     cause="The fault looks like the end: a generator that raised is finished, or a read raised StopIteration.",
     fix="Read outside of generators that must go on, and turn a StopIteration of the data set into an error.",
     explains=_LOSSES,
-    before=("batch-lost-worker-alive",),
+    before=("ends-with-error",),
 )
 def false_end(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)
@@ -232,7 +233,8 @@ def false_end(case: Case) -> str | None:
         got = case.history.of(Kind.GOT, epoch=case.epoch.number, rank=rank)
         if len(told) and not np.any(got["time"] > told[0]["time"]) and (case.lost & ~case.read).any():
             return (
-                f"the epoch ended with the error of sample {fault['sample']}, and {count(lost, 'good sample')} did not come"
+                f"the epoch ended with the error of sample {fault['sample']} ({quoted(case.history, told[0])}), and "
+                f"{count(lost, 'good sample')} did not come"
             )
     return None
 

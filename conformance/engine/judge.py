@@ -16,6 +16,7 @@ from ..judging.accounting import account
 from ..judging.doubts import disturbance, doubt, not_drawn, not_listed, not_struck, not_taken
 from ..judging.expectation import Expectation, expect
 from ..judging.ledger import Ledger
+from ..judging.raised import first_error
 from ..judging.verdict import CUT_SHORT_BY, Mark, Verdict
 
 
@@ -108,6 +109,7 @@ def _failed(
         mark=Mark.FAIL,
         promised=first.promised,
         happened=first.happened + more,
+        error=_error(check.id, history, first.happened),
         lost=first.lost,
         duplicated=first.duplicated,
         witnesses=first.witnesses,
@@ -117,6 +119,15 @@ def _failed(
         diagnosis=diagnosis,
         reason=reason,
     )
+
+
+_SAYS_NO_MORE = ("no-leftovers", "content-intact", "fields-complete", "no-duplicates")
+"""Checks whose violations an error of the same trial does not explain."""
+
+
+def _error(check: str, history: History, happened: str) -> str:
+    said = "" if check in _SAYS_NO_MORE else first_error(history)
+    return "" if said.partition(", and ")[0] in happened else said
 
 
 _MOST_FILES = 8

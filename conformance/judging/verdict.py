@@ -44,6 +44,8 @@ class Verdict:
     mark: Mark
     promised: str = ""
     happened: str = ""
+    error: str = ""
+    """The first error that the loader raised in this trial, with the errors behind it, where ``happened`` does not say it."""
     lost: tuple[int, ...] = ()
     duplicated: tuple[int, ...] = ()
     witnesses: tuple[int, ...] = ()
@@ -77,6 +79,7 @@ class Verdict:
             "verdict": self.mark.value,
             "promised": self.promised,
             "happened": self.happened,
+            "error": self.error,
             "lost": list(self.lost),
             "duplicated": list(self.duplicated),
             "witnesses": list(self.witnesses),
@@ -106,6 +109,7 @@ class Verdict:
             mark=Mark(data["verdict"]),
             promised=data["promised"],
             happened=data["happened"],
+            error=data.get("error", ""),
             lost=tuple(data["lost"]),
             duplicated=tuple(data["duplicated"]),
             witnesses=tuple(data.get("witnesses", ())),

@@ -85,7 +85,7 @@ def first_failures(verdicts: Sequence[Verdict], stale_known: Sequence[str]) -> l
     number = sum(verdict.mark is Mark.FAIL for verdict in verdicts)
     for verdict in shown:
         lines.append(f"FAIL {printable(verdict.trial)} {verdict.check}")
-        parts = (("promised", verdict.promised), ("happened", verdict.happened), ("again", verdict.replay))
+        parts = (("promised", verdict.promised), ("happened", verdict.happened), ("raised", verdict.error), ("again", verdict.replay))
         lines += [f"  {label:9}{printable(text)}" for label, text in parts if text]
     if number > len(shown):
         lines.append(f"and {number - len(shown)} more failed")

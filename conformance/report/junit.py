@@ -45,7 +45,8 @@ def _case(suite: ElementTree.Element, verdict: Verdict, root: str) -> None:
     for name, value in properties_of(verdict).items():
         ElementTree.SubElement(properties, "property", name=name, value=value)
     if verdict.mark is Mark.FAIL:
-        failure = ElementTree.SubElement(case, "failure", message=printable(verdict.happened))
+        said = f"{verdict.happened}; raised {verdict.error}" if verdict.error else verdict.happened
+        failure = ElementTree.SubElement(case, "failure", message=printable(said))
         failure.text = render_failure(verdict)
     elif verdict.mark is Mark.INCONCLUSIVE:  # an inconclusive verdict must not look like a pass
         ElementTree.SubElement(case, "error", message=printable(f"inconclusive: {verdict.reason}"))

@@ -83,6 +83,8 @@ def _failure(group: Broken, width: int) -> Iterator[Text]:
     yield Text.assemble((head, "bold"), " " * max(2, width - len(head) - len(sign)), (sign, style))
     yield from field("promised", verdict.promised, width)
     yield from field("happened", verdict.happened, width)
+    if verdict.error:
+        yield from field("raised", verdict.error, width)
     yield from _samples(verdict, width)
     if verdict.reason:
         yield from field("because", verdict.reason, width)

@@ -1,0 +1,39 @@
+"""The errors that reached the consumer, in words: class, message, and the errors behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...harness.trial.event_log import Kind, Where
+from ...harness.trial.history import History
+
+DURING_EPOCH = (Where.NEXT, Where.ITER, Where.OUTSIDE)
+_MESSAGE = 160  # letters of a message: enough for a path
+_CAUSES = 3
+
+
+def quoted(history: History, event: Any) -> str:
+    """``KeyError: 'image' (caused by OSError: sample 5 cannot be read)``: an error and those behind it, the nearest first."""
+    said = _one(history.text(event, "type"), history.text(event))
+    behind = [_one(kind, message) for kind, message in history.causes(event)[:_CAUSES]]
+    return said + (f" (caused by {', caused by '.join(behind)})" if behind else "")
+
+
+def _one(kind: str, message: str) -> str:
+    name = kind.removeprefix("builtins.")
+    lines = message.strip().splitlines()
+    last = lines[-1].strip()[:_MESSAGE] if lines else ""
+    return f"{name}: {last}" if last else name
+
+
+def first_error(history: History) -> str:
+    """The first error that the loader raised while it was built or iterated, and how many others came; empty: none did."""
+    raised = history.of(Kind.RAISED)
+    raised = raised[np.isin(raised["flags"], (Where.FACTORY, *DURING_EPOCH))]
+    if not len(raised):
+        return ""
+    first = raised[int(np.argmin(raised["time"]))]
+    more = len(raised) - 1
+    return quoted(history, first) + (f", and {more} more error{'s' * (more != 1)}" if more else "")
