@@ -114,3 +114,23 @@ def test_what_is_declared_is_not_inferred() -> None:
     """A loader that says who reads is believed."""
     declared = Contract(readers="threads", short_batches="last")
     assert infer_workers(history_of("w0:read0-11 0-3 4-7 8-11 end", workers=2), declared) == declared
+
+
+def test_an_error_in_building_is_that_of_the_epoch() -> None:
+    """A loader that reads everything when it is built raises there: that is a stop, which the clean scenario does not suffer from."""
+    options = Options(scenarios=("clean", "one-bad", "after-failure", "nan", "stop-iteration"), workers=(0,), ranks=(1,))
+    with Suite("tests.rogues.undeclared:read_when_built", options, ROOT) as suite:
+        suite.start()
+        suite.prepare()
+        report = suite.run()
+    contract = report.contracts["map"]
+    assert (contract.on_damage, contract.after_error) == ("raise", "stop")
+    wrong = [f"{v.trial} {v.check}: {v.happened or v.reason}" for v in report.verdicts if v.mark not in (Mark.PASS, Mark.NA)]
+    assert wrong == []
+    text = " ".join(terminal.render(report).split())
+    assert "1 error, then the end of the epoch; 39 of 39 good samples do not arrive" in text
+
+
+def test_a_loader_that_cannot_be_built_on_whole_data_is_refused() -> None:
+    """At once, and in one line, which speaks of whole data."""
+    assert "building it with source 'map' raised ValueError: no licence" in refused("never_built")

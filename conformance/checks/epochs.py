@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...harness.sources.truth import Owed
+from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from ...harness.trial.phases import keeps_loader
 from ..judging.expectation import Expectation
-from ..judging.ledger import Fate, Ledger, Stop
+from ..judging.ledger import Epoch, Fate, Ledger, Stop
 from .arrival import drawn, twice
 from .base import Violation, check, count, from_an_error
 
@@ -27,6 +28,8 @@ from .base import Violation, check, count, from_an_error
 def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Epochs two and three, the epoch after an early break, and the one after an error."""
     for epoch in ledger.epochs[1:]:
+        if _never_built(history, epoch):
+            continue
         after = _after(history, ledger, epoch.number)
         odd = expected.odd
         gone = [
@@ -50,6 +53,13 @@ def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iter
                 violation.happened,
                 duplicated=violation.duplicated,
             )
+
+
+def _never_built(history: History, epoch: Epoch) -> bool:
+    """Whether building the loader raised in an earlier epoch, so that there was nothing to iterate in this one."""
+    raised = history.of(Kind.RAISED)
+    built = [history.logical(event) for event in raised[raised["flags"] == Where.FACTORY]]
+    return Stop.NEVER_BEGAN in epoch.stops and any(number is not None and number < epoch.number for number in built)
 
 
 def _after(history: History, ledger: Ledger, number: int) -> str:

@@ -38,7 +38,7 @@ def _surfaced(history: History) -> Events:
     for rank in range(history.spec.most_ranks):
         struck = history.of(Kind.FAULT, rank=rank)
         raised = history.of(Kind.RAISED, rank=rank)
-        raised = raised[np.isin(raised["flags"], (Where.NEXT, Where.OUTSIDE, Where.ITER))]
+        raised = raised[np.isin(raised["flags"], (Where.NEXT, Where.OUTSIDE, Where.ITER, Where.FACTORY))]
         if len(struck):
             after = raised[raised["time"] >= struck[0]["time"]]
             first.append(after[:1])

@@ -88,7 +88,7 @@ def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator
 )
 def contract_kept(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """The observed policy is the one declared, or inferred at zero workers and one rank."""
-    yield from _cannot_be_built(history)
+    yield from _cannot_be_built(history, bool(np.any(expected.owed != Owed.GOOD)))
     for epoch in ledger.epochs:
         errors = sum(epoch.errors)
         damage = bool(np.any(expected.owed != Owed.GOOD))
@@ -97,9 +97,11 @@ def contract_kept(history: History, ledger: Ledger, expected: Expectation) -> It
         yield from _POLICY[expected.contract.on_damage or "raise"](history, epoch, expected)
 
 
-def _cannot_be_built(history: History) -> Iterator[Violation]:
+def _cannot_be_built(history: History, damaged: bool) -> Iterator[Violation]:
+    """An error outside of the epoch; where something is damaged, an error in building counts as one of the epoch."""
+    outside = (Where.LENGTH, Where.CLOSE, Where.REPORT) if damaged else (Where.FACTORY, Where.LENGTH, Where.CLOSE, Where.REPORT)
     failed = history.of(Kind.RAISED)
-    failed = failed[np.isin(failed["flags"], (Where.FACTORY, Where.LENGTH, Where.CLOSE, Where.REPORT))]
+    failed = failed[np.isin(failed["flags"], outside)]
     if len(failed):
         where = {Where.FACTORY: "building it", Where.LENGTH: "len()", Where.CLOSE: "closing it", Where.REPORT: "skipped"}
         yield Violation(

@@ -92,7 +92,9 @@ class _Accountant:
         wrong = self._count(ids[known & ((flags & Content.WRONG) != 0)])
         marked = self._count(ids[known & is_marked])
         raised = self._of(Kind.RAISED)
-        raised = raised[np.isin(raised["flags"], _DURING_EPOCH)]
+        # A loader that opens its files when it is built meets the damage there: that is the error of the epoch.
+        built = (Where.FACTORY,) if self._damaged else ()
+        raised = raised[np.isin(raised["flags"], (*_DURING_EPOCH, *built))]
         reported, total, strangers = self._reported()
         stops = tuple(self._stop(rank) for rank in self._ranks)
         epoch = Epoch(
@@ -201,7 +203,7 @@ class _Accountant:
         self._substituted(epoch, fate)
         errors = sum(epoch.errors)
         self._first(fate, not_good, Fate.RAISED, errors * self._history.spec.batch_size)
-        if not epoch.whole:
+        if not epoch.whole and not (self._damaged and epoch.over):
             self._cut_short(epoch, fate)
             return fate
         fate[expected.in_radius & np.isin(fate, (Fate.LOST, Fate.SKIPPED))] = Fate.COLLATERAL
@@ -216,6 +218,11 @@ class _Accountant:
             return fate
         self._first(fate, expected.good | self._untouched, Fate.DROPPED, expected.drop_budget, last=True)
         return fate
+
+    @property
+    def _damaged(self) -> bool:
+        """Whether anything is damaged, so that an error is to be expected."""
+        return bool(np.any(self._expected.owed != Owed.GOOD))
 
     @property
     def _untouched(self) -> Mask:

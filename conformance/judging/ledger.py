@@ -77,6 +77,14 @@ class Epoch:
         return all(stop is Stop.END for stop in self.stops)
 
     @property
+    def over(self) -> bool:
+        """Whether every rank came to StopIteration, or to an error before its first call of next()."""
+        return all(
+            stop is Stop.END or (stop is Stop.NEVER_BEGAN and errors > 0)
+            for stop, errors in zip(self.stops, self.errors, strict=True)
+        )
+
+    @property
     def extra(self) -> Ids:
         """Arrivals beyond the first."""
         return np.maximum(self.arrivals - 1, 0)

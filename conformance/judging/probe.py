@@ -34,17 +34,25 @@ def must_be_usable(history: History) -> None:
     unreadable = history.of(Kind.UNREADABLE)
     if len(unreadable):
         raise LoaderError(f"{spec.loader}: {history.text(unreadable[0])}")
+    if why := not_begun(history):
+        raise LoaderError(f"{spec.loader}: {why}")
+
+
+def not_begun(history: History) -> str:
+    """Why no batch came, where the loader cannot be built or iterated, or lacks what its source does not have; empty: it began."""
+    spec = history.spec
     raised = history.of(Kind.RAISED)
     if not len(raised) or len(history.of(Kind.GOT)):
-        return
+        return ""
     kind = history.text(raised[0], "type").removeprefix("builtins.")
     lines = history.text(raised[0]).strip().splitlines()
     said = f"raised {kind}: {lines[-1][:200] if lines else ''}"
     hint = _missing_input(history, raised[0])
     where = Where(int(raised[0]["flags"]))
-    if where in (Where.FACTORY, Where.ITER) or hint:
-        what = {Where.FACTORY: "building it", Where.ITER: "iter() of it"}.get(where, "next()")
-        raise LoaderError(f"{spec.loader}: {what} with source {spec.source!r} {said}{hint}")
+    if where not in (Where.FACTORY, Where.ITER) and not hint:
+        return ""
+    what = {Where.FACTORY: "building it", Where.ITER: "iter() of it"}.get(where, "next()")
+    return f"{what} with source {spec.source!r} {said}{hint}"
 
 
 _NONE = re.compile(r"\bNone(Type)?\b")

@@ -75,7 +75,7 @@ def before_the_damage(history: History, epoch: Epoch, expected: Expectation, rea
             _known(mine[(mine["pid"] == pid) & (mine["aux"] == thread)], len(owed))
             for pid, thread in sorted(set(zip(mine["pid"].tolist(), mine["aux"].tolist(), strict=True)))
         ]
-        if not errors or not _batch_by_batch(history, epoch.number, rank, orders):
+        if not errors or epoch.stops[rank] is Stop.NEVER_BEGAN or not _batch_by_batch(history, epoch.number, rank, orders):
             continue
         for order in orders:
             damaged = np.flatnonzero(expected.owed[order] != Owed.GOOD)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from badbatch.harness import Job, loader
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, default_collate
 
 
 def of_files(job: Job) -> list[Any]:
@@ -37,3 +37,14 @@ class OfRoot:
 def batched_per_worker(job: Job) -> Any:
     """torch's own way with a stream, which each worker puts into batches."""
     return DataLoader(job.dataset, job.batch_size, num_workers=job.num_workers, drop_last=job.drop_last)  # type: ignore[arg-type]
+
+
+def read_when_built(job: Job) -> list[Any]:
+    """Reads everything when it is built, and says nothing of it."""
+    samples = [job.dataset[index] for index in range(job.samples)]  # type: ignore[index]
+    return [default_collate(samples[at : at + job.batch_size]) for at in range(0, job.samples, job.batch_size)]
+
+
+def never_built(job: Job) -> list[Any]:
+    """Cannot be built on any data."""
+    raise ValueError("no licence")
