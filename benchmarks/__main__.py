@@ -1,6 +1,8 @@
-"""Prints every figure beside its aim. ``python -m benchmarks [trials] [record] [judging] [processor]``; without names all of them.
+"""Prints every figure beside its aim.
 
-Run it on a machine that does nothing else: the figures are ratios of one run, but a busy neighbour is not evenly so.
+``python -m benchmarks [trials] [record] [judging] [processor]``; without names all of them.
+
+Run it on a machine that does nothing else: the figures are ratios of one run, but the load of other programs varies.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ NAMES = ("record", "judging", "trials", "processor")
 
 
 def main(names: list[str]) -> int:
-    """Measure and print; 1 where an aim was missed."""
+    """Measure and print; returns 1 if an aim was missed."""
     if unknown := [name for name in names if name not in NAMES]:
-        print(f"no benchmark is called {unknown[0]!r}; there are {', '.join(NAMES)}", file=sys.stderr)
+        print(f"no benchmark is called {unknown[0]!r}; known are {', '.join(NAMES)}", file=sys.stderr)
         return 2
     missed = 0
     for name in names or NAMES:

@@ -2,8 +2,8 @@
 
     python benchmarks/corpus.py [--samples 8000] [--memory]
 
-Each pair is measured in turns, and the ratio is that of the medians. On a busy machine the processor times tell more: ours
-are spread over all processors, theirs are one's. Folders are new each time, and removed at the end:
+Each pair is measured in turns, and the ratio is that of the medians. On a busy machine compare the processor times:
+badbatch's are the sum over all processors, the others' are of one. Folders are new each time, and removed at the end:
 some file systems are slow to reuse what was just deleted.
 """
 
@@ -31,7 +31,7 @@ from PIL import Image
 
 ROUNDS = 3
 OPTIONS: dict[str, dict[str, int]] = {"JPEG": {"quality": 82}, "PNG": {"compress_level": 1}}
-"""As the corpus has them: at Pillow's usual level a PNG takes three times as long."""
+"""The corpus's own settings: at Pillow's default level a PNG takes three times as long."""
 _MEMORY = """
 import resource, sys
 from badbatch.harness.corpus.base import Recipe
@@ -42,7 +42,7 @@ print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, re
 
 
 def cost(work: Callable[[int], object], turn: int) -> tuple[float, float]:
-    """How long the work of that turn takes, and how much processor time, its processes' included; in seconds."""
+    """The time and the processor time of that turn's work, including its processes; in seconds."""
     began, before = time.perf_counter(), os.times()
     work(turn)
     after = os.times()
@@ -50,7 +50,7 @@ def cost(work: Callable[[int], object], turn: int) -> tuple[float, float]:
 
 
 def compared(name: str, ours: Callable[[int], object], theirs: Callable[[int], object], aim: str) -> None:
-    """Print how many times as fast ours is, over a few rounds in turns; the work is told its round."""
+    """Print how many times faster badbatch is, over a few rounds in turns; the work gets the number of its round."""
     rounds = [(cost(ours, turn), cost(theirs, turn)) for turn in range(ROUNDS)]
     (wall, used), (their_wall, their_used) = (
         (statistics.median(times[0] for times in side), statistics.median(times[1] for times in side))
@@ -64,7 +64,7 @@ def compared(name: str, ours: Callable[[int], object], theirs: Callable[[int], o
 
 
 def saved_plainly(root: Path, pictures: list[tuple[str, str, Image.Image]], samples: int) -> None:
-    """The loop that one would write: Pillow saves of the same pictures, in their formats, into the same folders."""
+    """The loop that a user would write: Pillow saves of the same pictures, in their formats, into the same folders."""
     for name in {path.partition("/")[0] for path, _, _ in pictures}:
         (root / name).mkdir(parents=True)
     for index in range(samples):

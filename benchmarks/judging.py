@@ -24,7 +24,7 @@ EVENTS = 10_000_000
 _BATCH = 64
 _WORKERS = 2
 _ROUNDS = 3
-_A_SAMPLE = 3  # events: its read begins, is done, and it arrives
+_A_SAMPLE = 3  # events: its read begins, ends, and it arrives
 _A_BATCH = 4  # asked, got, and twice how long the consumer's thread has waited for a processor
 
 
@@ -46,7 +46,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _memory(history: History) -> int:
-    """The most memory that judging takes beside the record itself, in bytes."""
+    """The maximum memory that judging needs in addition to the record, in bytes."""
     tracemalloc.start()
     try:
         _judged(history)
@@ -56,14 +56,14 @@ def _memory(history: History) -> int:
 
 
 def _judged(history: History) -> None:
-    anew = dataclasses.replace(history)  # without what an earlier judging has put aside
+    anew = dataclasses.replace(history)  # without what an earlier judging has cached
     marks = {verdict.mark for verdict in judge(anew)}
     if marks - {Mark.PASS, Mark.NA}:
         raise AssertionError(f"the synthetic history keeps every promise, and was judged {marks}")
 
 
 def synthetic(events: int, faults: int = 0) -> History:
-    """The record of an honest loader with two workers that raises: about so many events, ``faults`` batches lost."""
+    """The record of an honest loader with two workers that raises: about this many events, ``faults`` batches lost."""
     batches = events // (_BATCH * _A_SAMPLE + _A_BATCH)
     samples = batches * _BATCH
     damaged = np.arange(faults) * (batches // max(1, faults)) * _BATCH + 1
@@ -108,7 +108,7 @@ def _events(batches: int, damaged: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]
 
 
 def _damage(grid: np.ndarray[Any, Any], keep: np.ndarray[Any, Any], sample: int) -> None:
-    """The read of a sample fails, the rest of its batch is not read, and an error comes in place of the batch."""
+    """The read of a sample fails, the rest of its batch is not read, and an error arrives in place of the batch."""
     batch, place = divmod(sample, _BATCH)
     row = grid[batch]
     fault, done = 2 * place + 1, 2 * place + 2

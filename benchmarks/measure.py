@@ -14,11 +14,11 @@ class Figure:
     what: str
     value: float
     unit: str
-    """What stands behind the value: ``times``, ``µs a sample``."""
+    """The unit of the value: ``times``, ``µs a sample``."""
     aim: float
     more_is_better: bool
     parts: str
-    """The measurements that it was made from, so that a surprising one can be understood."""
+    """The measurements that it was made from, to explain a surprising one."""
 
     @property
     def reached(self) -> bool:
@@ -39,6 +39,6 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def quickest(*actions: Callable[[], object], rounds: int) -> list[float]:
-    """The shortest time of each of several calls, in seconds, taken in turns: whatever else the machine does only adds."""
+    """The shortest time of each of several calls, in seconds, taken in turns: other load only adds time."""
     times = [[seconds(action) for action in actions] for _ in range(rounds)]
     return [min(several) for several in zip(*times, strict=True)]

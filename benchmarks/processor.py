@@ -1,4 +1,4 @@
-"""Processor seconds of the whole suite beside those of an earlier commit, both measured in this run, in turns."""
+"""Processor seconds of the whole suite compared with an earlier commit, both measured in this run, in turns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which scenarios and topologies find most of the liars of the fixtures: what ``--quick`` is chosen from.
+"""Which scenarios and topologies find most of the broken loaders of the fixtures: ``--quick`` is chosen from this.
 
-``python -m benchmarks.quick`` runs every liar in every scenario and topology (about 20 minutes on two cores) and prints the pair of
-topologies and the scenarios that a greedy set cover chooses.
+``python -m benchmarks.quick`` runs every broken loader in every scenario and topology (about 20 minutes on two cores)
+and prints the pair of topologies and the scenarios that a greedy set cover chooses.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from fixtures.loaders.catalogue import LIARS
 
 SCENARIOS, TOPOLOGIES = 10, 2
 """How many of each are chosen."""
-_DEADLINE_S = 15.0  # a liar that waits for ever is found within it, and there are many of them
+_DEADLINE_S = 15.0  # a broken loader that waits for ever is found within this time, and there are many of them
 _HANG = {"hung-read", "hung-holding-lock", "frozen", "decoder-hang"}
-"""Not chosen: each costs a loader that waits for ever many seconds, and a first look is to be quick."""
+"""Not chosen: each costs many seconds with a loader that waits for ever, and a first look must be quick."""
 _WAIT = {liar.loader for liar in LIARS if liar.check in ("finite-epoch", "no-leftovers", "correct-timeout")}
 _ROOT = Path(__file__).parents[1]
 
 Lie = tuple[str, str]
-"""A liar, and the check that it breaks."""
+"""A broken loader, and the check that it breaks."""
 LIES: frozenset[Lie] = frozenset((liar.attr, liar.check) for liar in LIARS)
 Found = dict[str, dict[Topology, frozenset[Lie]]]
-"""From scenario and topology to the lies that are found there."""
+"""From scenario and topology to the broken loaders that are found there."""
 
 
 def specs(folder: Path) -> Iterator[TrialSpec]:
-    """Every trial that the suite puts to a liar, over the source that it lies about."""
+    """Every trial that the suite runs with a broken loader, over the source for which it is broken."""
     options = Options(deadline=_DEADLINE_S)
     prepared = Preparations(folder)
     for loader, source in sorted({(liar.loader, liar.source) for liar in LIARS}):
@@ -83,9 +83,9 @@ def _ended(pool: Pool) -> Iterator[History]:
 
 
 def cover(found: Found, topologies: Sequence[Topology]) -> list[tuple[str, frozenset[Lie]]]:
-    """Scenarios, each with the lies that it adds to those before it: always the one that adds most.
+    """Scenarios, each with the broken loaders that it adds to those before it: always the one that adds most.
 
-    Of several that add as many, the one that breaks a check which was not broken before, then the one that finds most by itself.
+    Among equals, the one that breaks a check which was not broken before, then the one that finds most by itself.
     """
     every = {name: frozenset[Lie]().union(*(cells.get(shape, ()) for shape in topologies)) for name, cells in found.items()}
     chosen: list[tuple[str, frozenset[Lie]]] = []

@@ -1,4 +1,4 @@
-"""What the record costs a loader: each sample read, and each that arrives, beside the same loop without a record."""
+"""What the record costs a loader: each read and each arriving sample, compared with the same loop without a record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDS = 5
 
 
 def figures() -> Iterator[Figure]:
-    """The record alone, then with the look at what arrives."""
+    """The record alone, then with the check of what arrives."""
     bare, recorded, checked = quickest(_bare, _recorded, lambda: _recorded(FaultPlan()), rounds=_ROUNDS)
     parts = f"bare loop {bare / _SAMPLES * 1e6:.1f} µs a sample, recorded {recorded / _SAMPLES * 1e6:.1f} µs"
     yield Figure("the record, over the bare loop", (recorded - bare) / _SAMPLES * 1e6, "µs a sample", 5, False, parts)

@@ -1,4 +1,4 @@
-"""What a trial costs beside the same trial in a fresh interpreter, and what it saves to run many at once."""
+"""What a trial costs compared with the same trial in a fresh interpreter, and how much time parallel trials save."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _one_trial(isolation: Isolation) -> float:
     with tempfile.TemporaryDirectory() as folder, Supervisor(LOADER, "/", isolation) as supervisor:
         times = _TIMES[supervisor.isolation]
         runs = [Path(folder) / str(number) for number in range(times + 1)]
-        supervisor.run(spec, runs[0])  # the first reads files that are then in memory
+        supervisor.run(spec, runs[0])  # the first run reads files that are then in memory
         return statistics.median(seconds(lambda run=run: supervisor.run(spec, run)) for run in runs[1:])  # type: ignore[misc]
 
 

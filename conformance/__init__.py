@@ -1,4 +1,4 @@
-"""Says what a loader owes, and whether it paid."""
+"""Says what a loader owes, and whether it delivered it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exit codes of the ``badbatch`` command: the one place where they are written down."""
+"""The exit codes of the ``badbatch`` command: the only place where they are defined."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class ExitCode(enum.IntEnum):
 
 
 def table() -> str:
-    """The codes with their meanings, one a line, as the help and the documentation have them."""
+    """The codes with their meanings, one in each line, for the help and the documentation."""
     return "\n".join(f"{code.value:>3}  {code.meaning}" for code in ExitCode)

@@ -38,7 +38,7 @@ _FITTING: dict[tuple[str, str], SearchStrategy[Any]] = {
     ("nan", "field"): st.just("x"),
     ("nan", "position"): st.integers(0, _WIDTH - 1),
     ("empty-tensor", "field"): st.just("x"),
-    # The registered faults of a read in memory, by kind; the others damage a corpus on disk.
+    # For a loader without a timeout, a hang that ends is only a slow read.
     ("hang", "release_after_s"): st.none(),
     ("slow", "seconds"): st.floats(0, 0.5),
     ("transient", "failures"): st.integers(1, 3),
@@ -46,30 +46,12 @@ _FITTING: dict[tuple[str, str], SearchStrategy[Any]] = {
 
 
 def read_faults() -> dict[str, type[Fault]]:
-    """Any registered fault of a read, with valid parameters; shrinks to ``Raise()``, if that may be drawn.
-
-    Args:
-        effects: only faults with these effects; None: all.
-        harmless_only: leave out those that end or block the reading process, so that plans can be applied in the test's
-            own process.
-
-    Raises:
-        UserError: no fault is left to draw from.
-    """
+    """The registered faults of a read in memory, by kind; the others damage a corpus on disk."""
     return {kind: cls for kind, cls in registry().items() if "strike" in vars(cls)}
 
 
 def faults(effects: Collection[Effect] | Effect | None = None, harmless_only: bool = False) -> SearchStrategy[Fault]:
-    """Any registered fault that strikes a read, with valid parameters; shrinks to ``Raise()``, where that may be drawn.
-
-    Args:
-        effects: only faults with these effects; None: all.
-        harmless_only: leave out those that end or block the process that reads, so that plans can be carried out in
-            the test's own process.
-
-    Raises:
-        UserError: no fault is left to draw from.
-    """
+    """The registered faults of a read in memory, by kind; the others damage a corpus on disk."""
     wanted = set(Effect) if effects is None else {effects} if isinstance(effects, Effect) else set(effects)
     if harmless_only:
         wanted -= HARMFUL

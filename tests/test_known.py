@@ -336,8 +336,8 @@ def test_a_file_written_from_a_run_excuses_nothing_else(tmp_path: Path) -> None:
 def test_a_known_file_is_never_overwritten(tmp_path: Path) -> None:
     """A file that is there is refused before the run, and stays as it is."""
     path = written(tmp_path, "")
-    with pytest.raises(UserError, match="it is there already; give the name of a new file"):
+    with pytest.raises(UserError, match="it already exists; give the name of a new file"):
         files.check_target(path, format=report_formats()["write-known"])
-    with pytest.raises(UserError, match="it is there already"):
+    with pytest.raises(UserError, match="it already exists"):
         files.write("write-known", path, [example_report.report()])
     assert path.read_text() == ""

@@ -140,7 +140,7 @@ def test_all_problems_at_once() -> None:
     [
         ({"timeout": "20"}, "--timeout and deadline: a trial of 30 s leaves no time to see a timeout of 20 s"),
         ({"samples": "8", "batch-size": "5"}, "--samples and --batch-size: 8 samples make fewer than two batches of 5"),
-        ({"workers": "0", "start-method": "spawn"}, "--workers and --start-method: without workers no start method"),
+        ({"workers": "0", "start-method": "spawn"}, "--workers and --start-method: without workers the start method"),
     ],
 )
 def test_contradictions(values: dict[str, str], said: str) -> None:

@@ -83,7 +83,7 @@ def test_many_failed_items_are_listed_by_promise(pytester: pytest.Pytester) -> N
     lines = [line for line in result.stdout.lines if line.startswith("FAILED")]
     assert failed > 10 and 0 < len(lines) < 10
     assert len({line.rpartition("::")[2].split()[0] for line in lines}) == len(lines)
-    result.stdout.fnmatch_lines([f"{failed - len(lines)} more failed items are told above with their cause*"])
+    result.stdout.fnmatch_lines([f"{failed - len(lines)} more failed items are shown above with their cause*"])
 
 
 def test_a_broken_promise_is_red_and_told_once(pytester: pytest.Pytester) -> None:

@@ -159,8 +159,8 @@ def test_flaky_verdicts_are_listed_by_name() -> None:
     ("text", "said"),
     [
         ("{", "is not JSON"),
-        ("[]", "holds no badbatch report"),
-        ("3", "holds no badbatch report"),
+        ("[]", "contains no badbatch report"),
+        ("3", "contains no badbatch report"),
         ('{"schema": 2}', "not a badbatch report of schema 1"),
         ('{"schema": 1}', "is incomplete"),
     ],

@@ -53,7 +53,7 @@ def test_each_is_written(name: str, tmp_path: Path) -> None:
         files.write(name, path, [report()])
         assert path.read_text(encoding="utf-8") != written
     else:
-        with pytest.raises(UserError, match="it is there already"):
+        with pytest.raises(UserError, match="it already exists"):
             files.write(name, path, [report()])
         assert path.read_text(encoding="utf-8") == written
 

@@ -1,4 +1,4 @@
-"""What there is, in words: ``badbatch explain`` and ``badbatch list`` as text."""
+"""Text for ``badbatch explain`` and ``badbatch list``."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def _articles(articles: list[explain.Article], width: int) -> Iterator[Text]:
 
 
 def _plain(text: str) -> str:
-    """A docstring's text without the marks of its language."""
+    """A docstring's text without its markup."""
     return re.sub(r":\w+:`~?([^`]+)`", r"\1", text).replace("``", "")
 
 
 def overview(width: int, colour: bool) -> str:
-    """How scenarios, trials, checks and diagnoses belong together, and all names of each kind."""
+    """How scenarios, trials, checks and diagnoses are related, and all names of each kind."""
     return to_string(_overview(width), colour)
 
 
@@ -55,7 +55,7 @@ def _overview(width: int) -> Iterator[Text]:
         for line in textwrap.wrap(", ".join(names), width - 2, break_on_hyphens=False):
             yield Text(f"  {line}")
     yield Text("")
-    yield Text("badbatch explain NAME says more of any of them.")
+    yield Text("badbatch explain NAME says more about any of them.")
 
 
 def kinds(colour: bool) -> str:
@@ -67,11 +67,11 @@ def _kinds() -> Iterator[Text]:
     for kind in KINDS:
         yield Text.assemble((f"{kind:11}", "bold"), f"{len(explain.names_of(kind)):4}  {KINDS[kind]}")
     yield Text("")
-    yield Text("badbatch list KIND lists the names of a kind, and badbatch explain NAME says more of any of them.")
+    yield Text("badbatch list KIND lists the names of a kind, and badbatch explain NAME says more about any of them.")
 
 
 def listing(kind: str, width: int | None, colour: bool) -> str:
-    """One line for each name of a kind: the name, blanks, its title; cut at the width, where one is given."""
+    """One line for each name of a kind: the name, blanks, its title; cut at the width, if one is given."""
     return to_string(_listing(kind, width), colour)
 
 

@@ -38,7 +38,7 @@ class _Interrupted(Exception):
 
 
 class _Group(click.Group):
-    """Names the commands that are near to an unknown one."""
+    """Suggests commands similar to an unknown one."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
@@ -71,11 +71,11 @@ class _Corpus(_Group):
 
 _START = """
 To begin:
-  badbatch run torch.utils.data:DataLoader --known torch   hold a loader to its promises
-  badbatch explain                                         how scenarios, trials and checks belong together
-  badbatch list                                            the kinds of names that there are
-  badbatch corpus make DIR                                 make a folder of damaged data
-  badbatch COMMAND --help                                  the options of a command"""
+badbatch run torch.utils.data:DataLoader --known torch   check a loader's promises
+badbatch explain                                         how scenarios, trials and checks are related
+badbatch list                                            the kinds of names
+badbatch corpus make DIR                                 make a folder of damaged data
+badbatch COMMAND --help                                  the options of a command"""
 
 
 @click.group(
@@ -87,7 +87,7 @@ To begin:
 @click.version_option(package_name="badbatch")
 @click.pass_context
 def badbatch(context: click.Context) -> None:
-    """Hold data loaders to their promises, with damaged data and misbehaving storage."""
+    """Check the promises of data loaders, with damaged data and misbehaving storage."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help() + "\n" + _START)
 
@@ -117,7 +117,7 @@ def _formats(formats: Iterable[Format[Any]]) -> Callable[[F], F]:
 _OF_ONE_TRIAL = [format for format in report_formats().values() if not format.complete]
 
 
-_quiet = click.option("-q", "--quiet", is_flag=True, help="No progress, and of the report only its last line.")
+_quiet = click.option("-q", "--quiet", is_flag=True, help="Print no progress, and only the last line of the report.")
 
 
 def _options(given: dict[str, Any]) -> Options:
@@ -169,8 +169,8 @@ def run(loader: str, quiet: bool, **given: Any) -> ExitCode:
         targets = {name: path for name, path in targets.items() if not formats[name].complete}
     try:
         _write(targets, [report])
-    finally:  # a full disk must not cost the report
-        with contextlib.suppress(*((OSError,) if interrupted else ())):  # the terminal may be gone
+    finally:  # a full disk must not prevent the printed report
+        with contextlib.suppress(*((OSError,) if interrupted else ())):  # the terminal may be closed
             _print_report(report, quiet, aside=Path("-") in targets.values())
     if interrupted:
         raise _Interrupted
@@ -202,7 +202,7 @@ def _print_report(report: Report, quiet: bool, aside: bool = False) -> None:
 
 
 def _terminal(aside: bool = False) -> tuple[int, bool]:
-    """Width, and whether colour is wanted, of where a report goes: standard output, or aside to standard error."""
+    """The width and the use of colour where a report is printed: standard output, or standard error if the report is redirected."""
     import shutil
 
     from ..report.terminal import WIDTH
@@ -220,10 +220,10 @@ def _terminal(aside: bool = False) -> tuple[int, bool]:
 @_formats(comparison_formats().values())
 @_quiet
 def compare(names: tuple[str, ...], quiet: bool, **given: Any) -> ExitCode:
-    """Put several loaders side by side.
+    """Compare several loaders.
 
-    Runs the suite over each. A file written with --json (or by pytest with --loader-json) is used in place of its loader,
-    which is then not run. The exit code is the worst of the loaders'.
+    Runs the suite over each. A file written with --json (or by pytest with --loader-json) can be given in place of a
+    loader, which is then not run. The exit code is the worst of the loaders'.
     """
     formats = comparison_formats()
     targets = _targets(given, formats)
@@ -251,7 +251,7 @@ def compare(names: tuple[str, ...], quiet: bool, **given: Any) -> ExitCode:
     "--keep-corpus",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Make the corpus of the trial in this folder, and keep it to be looked at.",
+    help="Make the corpus of the trial in this folder, and keep it.",
 )
 @click.option("--isolation", metavar=BY_NAME["isolation"].metavar, help=BY_NAME["isolation"].full_help)
 @_formats(_OF_ONE_TRIAL)
@@ -259,7 +259,7 @@ def compare(names: tuple[str, ...], quiet: bool, **given: Any) -> ExitCode:
 def replay(
     trial: Path, keep: Path | None, keep_corpus: Path | None, isolation: str | None, quiet: bool, **given: Any
 ) -> ExitCode:
-    """Run a stored trial again, exactly as it was, and judge it."""
+    """Run a stored trial again with the same settings, and judge it."""
     how = BY_NAME["isolation"].value(isolation, "--isolation")
     targets = _targets(given, report_formats())
     from ..engine import single
@@ -303,8 +303,8 @@ def _print_trial(report: Report, history: Any, quiet: bool, targets: dict[str, P
 def explain(name: tuple[str, ...]) -> None:
     """Explain a name or a word of badbatch.
 
-    NAME is a check, a scenario, a fault, a diagnosis, a source, or a word of the reports (contested, flaky, topology …).
-    Without a name: how they belong together, and all names.
+    NAME is a check, a scenario, a fault, a diagnosis, a source, or a word of the reports (contested, flaky, topology
+    …). Without a name: how they are related, and all names.
     """
     from . import articles
 
@@ -316,9 +316,9 @@ def explain(name: tuple[str, ...]) -> None:
 @badbatch.command("list")
 @click.argument("kind", type=click.Choice(list(KINDS)), required=False)
 def list_names(kind: str | None) -> None:
-    """List all names of a kind.
+    """List all names of a kind, with one line about each.
 
-    Each with a line on it. Without a kind: what kinds there are.
+    Without a kind: the kinds of names.
     """
     from . import articles
 
@@ -341,7 +341,7 @@ badbatch.add_command(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command's entry: whatever happens becomes a line and an exit code (:class:`ExitCode`)."""
+    """The entry point of the command: every error becomes one line and an exit code (:class:`ExitCode`)."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a letter shows a question mark
             stream.reconfigure(errors="replace")
@@ -362,10 +362,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo(f"badbatch: {' '.join(error.format_message().split())}{hint}", err=True)
         return ExitCode.USAGE
     except (_Interrupted, KeyboardInterrupt, click.Abort):
-        with contextlib.suppress(OSError):  # the terminal may be gone
+        with contextlib.suppress(OSError):  # the terminal may be closed
             click.echo("badbatch: interrupted; nothing is left running", err=True)
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+    except BrokenPipeError:  # the reader of the pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.KEPT
     except BadbatchError as error:

@@ -16,7 +16,7 @@ from ..report.result import TrialResult
 
 
 def is_report(name: str) -> bool:
-    """Whether an argument names a report that was already written, and no loader."""
+    """Whether an argument names a stored report, and not a loader."""
     return name.endswith(".json") or Path(name).is_file()
 
 
@@ -27,17 +27,17 @@ def gather(
     on_result: Callable[[TrialResult], None] | None = None,
     command: str = "",
 ) -> Comparison:
-    """Run the suite over each loader, read each report that is already there, and compare.
+    """Run the suite over each loader, read each stored report, and compare.
 
     Every file is read and every loader imported before the first is run, so that a wrong name costs no run.
 
     Args:
         on_begin: called with each loader before it is run, with its number of trials.
         on_result: called with each trial that was judged.
-        command: what was typed to start the comparison.
+        command: the command that started the comparison.
 
     Raises:
-        UserError: fewer than two reports; a file that holds none; a loader that cannot be imported or held to anything.
+        UserError: fewer than two reports; a file without a report; a loader that cannot be imported or judged.
     """
     with contextlib.ExitStack() as stack:
         sources: list[tuple[str, list[Report] | Suite]] = []

@@ -35,7 +35,7 @@ _DEFAULTS = Options()
 
 @dataclasses.dataclass(frozen=True)
 class Article:
-    """All that is to be said of one name."""
+    """Everything that is known about one name."""
 
     kind: str
     """``check``, ``scenario``, ``fault``, ``diagnosis``, ``source``, ``format`` or ``word``."""
@@ -46,10 +46,10 @@ class Article:
 
 
 def find(name: str) -> list[Article]:
-    """Everything that has this name: a scenario may be called like its fault, and a word may have other forms.
+    """Everything that has this name: a scenario may have the same name as its fault, and a word may have other forms.
 
     Raises:
-        UserError: nothing has; names the nearest.
+        UserError: nothing has; the message names the nearest.
     """
     found = [articles[name]() for articles in _ARTICLES.values() if name in articles]
     other = _ALSO.get(name) or _ALSO.get(name.lower(), name.lower())
@@ -114,7 +114,7 @@ def _damage_of(damage: Damage) -> str:
     return (faults or "no fault") + files
 
 
-_ONLY_WITH_WORKERS = "with workers only: the fault strikes the process that reads"
+_ONLY_WITH_WORKERS = "with workers only: the fault hits the reading process"
 
 
 def _settings(scenario: Scenario) -> str:
@@ -232,7 +232,7 @@ _STATES = {faults.Effect.LEGAL: "odd", faults.Effect.SLOW: "slow", faults.Effect
 
 
 def example_on_disk(scenario: DiskScenario) -> TrialSpec:
-    """The scenario's trial on the first kind of corpus that it knows, as if its faults had struck the first samples."""
+    """The scenario's trial on the first kind of corpus that it supports, with its faults on the first samples."""
     kind, damage = next(iter(scenario.on.items()))
     struck = [disk_faults(kind)[strike.fault](**strike.parameters) for strike in damage.strikes]
     states = tuple((sample, _STATES.get(fault.effect, "damaged")) for sample, fault in enumerate(struck))

@@ -18,7 +18,7 @@ class Term:
     also: tuple[str, ...] = ()
     """Other words under which it is found."""
     see: tuple[str, ...] = ()
-    """Words that belong to it."""
+    """Related words."""
 
 
 def _names(sources: Iterable[Source]) -> str:
@@ -138,7 +138,7 @@ WORDS: tuple[Term, ...] = (
         see=("happened",),
     ),
     Term("good", "The state of a sample that must arrive, once in each epoch."),
-    Term("hangs", "The state of a stored sample whose read never returns, such as a named pipe into which nobody writes."),
+    Term("hangs", "The state of a stored sample whose read never returns, such as a named pipe without a writer."),
     Term("happened", "In a failure: what the record of the trial shows."),
     Term("history", "The immutable record of a trial, as the checks read it.", also=("record",)),
     Term(
@@ -152,7 +152,7 @@ WORDS: tuple[Term, ...] = (
     Term(
         "inferred",
         "In the head of a report: the parts of the contract that were not declared. They were observed in a probe, and the loader "
-        "is then held to them in every topology.",
+        "must then keep them in every topology.",
         see=("probe",),
     ),
     Term("interrupted", "The trial was cut because the user stopped the run (Ctrl-C)."),
@@ -171,7 +171,7 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "lost",
-        "In a failure: good samples that should have arrived and did not, and nothing accounts for them (no error, no skip "
+        "In a failure: good samples that should have arrived and did not, and that nothing accounts for (no error, no skip "
         "report, no drop_last). After the numbers the report says in whose share they were.",
     ),
     Term("lost trial", "The process that owns the trial died, so that it has no result. It is run again."),
@@ -186,7 +186,7 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "missing",
-        "The state of a stored sample that is not there: a loader that lists the folder never meets it, a loader with an index does.",
+        "The state of a stored sample that is not there: a loader that lists the folder never sees it, a loader with an index does.",
     ),
     Term(
         "n/a",
@@ -213,7 +213,7 @@ WORDS: tuple[Term, ...] = (
     Term("pass", "A verdict: the trial tried the promise, and the loader kept it.", also=(".",)),
     Term(
         "persistent",
-        "Part of a topology: the loader is asked to keep its workers from one epoch to the next.",
+        "Part of a topology: the loader must keep its workers from one epoch to the next.",
         see=("topology",),
     ),
     Term(
@@ -248,8 +248,8 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "scenario",
-        "A named set of faults, where they strike, and the settings of the job, with the reason why users meet it. badbatch list "
-        "scenarios shows all.",
+        "A named set of faults, the samples that have them, and the settings of the job, with the reason why users meet it. "
+        "badbatch list scenarios shows all.",
     ),
     Term("seed", "In a report: the number that decides everything random. The same seed gives the same faults."),
     Term(
@@ -285,13 +285,13 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "tail",
-        "What a loader does when the ranks do not divide the samples: pad repeats samples until the shares are equal, drop leaves "
-        "the remainder out, exact does neither.",
+        "What a loader does if the number of samples is not a multiple of the ranks: pad repeats samples until the shares "
+        "are equal, drop leaves the remainder out, exact does neither.",
         also=("pad", "padding", "drop", "exact", "remainder"),
     ),
     Term(
         "took hold",
-        "A fault took hold when its harm was seen: a process read the sample that has it. A fault that never took hold makes a "
+        "A fault took hold (had an effect) when a process read the sample that has it. A fault that never took hold makes a "
         "trial inconclusive.",
         also=("take hold", "struck"),
     ),
@@ -307,11 +307,11 @@ WORDS: tuple[Term, ...] = (
         "one-bad[workers=2,ranks=2]; source=… is added where the source is not map.",
     ),
     Term(
-        "trial supervisor", "The process that owns one trial: it starts the ranks, holds the deadline, and ends what is left."
+        "trial supervisor", "The process that owns one trial: it starts the ranks, enforces the deadline, and ends the remaining processes."
     ),
     Term(
         "verdict",
-        "What a check says of a trial: fail, inconclusive, pass, n/a or known.",
+        "The result of a check on a trial: fail, inconclusive, pass, n/a or known.",
         see=("fail", "flaky", "inconclusive", "known"),
     ),
     Term("worker", "A process (or thread) of the loader that reads samples for one rank.", also=("workers",)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 KINDS: Mapping[str, str] = {
-    "checks": "promises that a loader is held to",
-    "scenarios": "faults, where they strike, and settings of the job",
+    "checks": "promises that a loader must keep",
+    "scenarios": "faults, the samples that have them, and settings of the job",
     "faults": "what can go wrong when a sample is read or stored",
     "diagnoses": "likely causes of failures",
     "sources": "what a loader is offered",

@@ -26,7 +26,7 @@ Your own tests run whenever pytest would collect them without badbatch. The suit
 
 
 def documentation() -> str:
-    """The docs page on the options, in Markdown."""
+    """The docs page about the options, in Markdown."""
     lines = [
         "# Options",
         "",

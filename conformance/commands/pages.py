@@ -23,7 +23,7 @@ from ..options import Options
 from . import explain, glossary, options_page
 
 BY_HAND = ("README.md",)
-"""Pages that hold generated tables, relative to the repository's root."""
+"""Pages that contain generated tables, relative to the repository's root."""
 _CODE = re.compile(r"``([^`]+)``")  # as docstrings write it
 _ROLE = re.compile(r":\w+:`~?([^`]+)`")
 
@@ -44,7 +44,7 @@ def tables() -> dict[str, str]:
     """From the name of a generated table to its Markdown."""
     return {
         "checks": table(
-            ("check", "what it holds the loader to"),
+            ("check", "what it checks"),
             ((f"[`{check.id}`](docs/checks.md#{check.id})", check.title) for check in checks.registry().values()),
         ),
         "exit-codes": table(("code", "meaning"), ((f"{code.value}", code.meaning) for code in ExitCode)),
@@ -83,7 +83,7 @@ _SCENARIOS = f"""\
 Each scenario is a fault, where it strikes, and the settings of the job. It is run in every topology: workers × ranks × start
 method. What is said of samples holds for the default of {Options().samples} samples in batches of {Options().batch_size}."""
 _DIAGNOSES = """\
-Where the pattern of a failing history has a likely cause, the report names it after *likely*. Where none fits it says
+If the pattern of a failing history has a likely cause, the report names it after *likely*. If none fits, it says
 nothing."""
 
 _GLOSSARY = """\
@@ -104,7 +104,7 @@ def _glossary() -> str:
 
 
 def _articles(kind: str, names: Iterable[str]) -> Iterator[explain.Article]:
-    """One article a name: of several of the same name the one of this kind."""
+    """One article for each name: if several have the same name, the one of this kind."""
     for name in names:
         yield next(article for article in explain.find(name) if _plural(article.kind) == kind)
 
@@ -134,8 +134,8 @@ def _faults() -> str:
     parts = [
         "# Faults",
         "",
-        "A fault is a small frozen value. Those in memory strike one read of one sample of the sources `map`, `stream` and",
-        "`sharded_stream`; those on disk damage stored samples, when a corpus is made. Each goes through JSON and back.",
+        "A fault is a small frozen value. Those in memory act on one read of one sample of the sources `map`, `stream` and",
+        "`sharded_stream`; those on disk damage stored samples, when a corpus is made. Each can be written as JSON and read back.",
         "",
         "## In memory",
         "",

@@ -34,7 +34,7 @@ class Progress:
             self._bar.stop()
 
     def begin(self, loader: str, trials: int | None = None) -> None:
-        """A loader is being imported or, where the number of its trials is given, run."""
+        """A loader is imported or, if the number of its trials is given, run."""
         self._name, self._broken = printable(loader), 0
         if self._bar is None:
             return

@@ -175,14 +175,14 @@ class Expectation:
 
     @property
     def substitute_budget(self) -> int:
-        """Extra arrivals of good samples in place of damaged ones."""
+        """Errors that a loader which does not raise may still raise: one for each batch that may be wholly damaged."""
         if self.contract.on_damage != "substitute":
             return 0
         return int(np.count_nonzero(self.owed != Owed.GOOD)) + self.pad_budget
 
     @property
     def explicit_errors(self) -> int:
-        """Extra arrivals of good samples in place of damaged ones."""
+        """Errors that a loader which does not raise may still raise: one for each batch that may be wholly damaged."""
         return self._reads_of(self.owed != Owed.GOOD) // self._smallest_batch
 
     @property

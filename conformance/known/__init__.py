@@ -1,20 +1,16 @@
 """Known failures: exceptions that the owner of a loader declares, in TOML, each with its reason.
 
-    loader = "mypkg.loading:*"            # a glob, for all entries that have none of their own; default: every loader
+    loader = "mypkg.loading:*"            # a glob, for all entries without their own; default: every loader
 
-    [[known]]
-    check = "no-lost-batches"             # or a list; globs allowed
-    scenario = ["segfault", "killed"]     # or a list; globs allowed
-    topology = "workers=[1-9]*"           # a glob over "workers=2,ranks=2,spawn"; default: every topology
-    source = "map"                        # a glob; default: every source
-    loader = "mypkg.loading:*"            # a glob; default: every loader
-    reason = "a dead worker takes the batches that it was given with it"
-    link = "https://…"                    # optional: where it is followed up
-    flaky = true                          # optional: it does not fail each time
+    [[known]] check = "no-lost-batches"             # or a list; globs allowed scenario = ["segfault", "killed"]     #
+    or a list; globs allowed topology = "workers=[1-9]*"           # a glob over "workers=2,ranks=2,spawn"; default:
+    every topology source = "map"                        # a glob; default: every source loader = "mypkg.loading:*" # a
+    glob; default: every loader reason = "a dead worker takes the batches that it was given with it" link = "https://…"
+    # optional: where it is followed up flaky = true                          # optional: it does not fail each time
 
-``badbatch run --write-known FILE`` writes such a file from a run, with reasons to fill in; it is refused until they are.
-An entry that matches nothing, or whose check now holds, is stale and fails the run. Files that come with badbatch lie
-beside this module.
+``badbatch run --write-known FILE`` writes such a file from a run, with reasons to fill in; it is refused until they
+are. An entry that matches nothing, or whose check now holds, is stale and fails the run. Files that come with badbatch
+lie beside this module.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ _TEXTS = ("check", "scenario", "topology", "source", "loader", "reason", "link")
 _SEVERAL = ("check", "scenario")
 _REQUIRED = ("check", "scenario", "reason")
 _FIELDS = (*_TEXTS, "flaky")
-_OLD_NAMES = {"unsteady": "flaky"}  # what files that are older than the name may still call a field
+_OLD_NAMES = {"unsteady": "flaky"}  # names that known files older than the present name may still use for a field
 _TOP = ("known", "loader")
 PLACEHOLDER = "FILL IN: why is this failure accepted?"
 """The reason in a known file that was written from a run (``--write-known``), until someone gives the true one."""
@@ -67,17 +63,17 @@ class Known:
     reason: str = ""
     link: str = ""
     flaky: bool = False
-    """The failure does not occur each time, so that a pass says nothing against the entry."""
+    """The failure does not occur each time, so a pass does not make the entry stale."""
     where: str = ""
     """File and number of the entry."""
 
     def covers(self, loader: str, scenario: str, source: str, topology: Topology) -> bool:
-        """Whether the entry speaks of this trial."""
+        """Whether the entry applies to this trial."""
         pairs = ((loader, self.loader), (scenario, self.scenario), (source, self.source), (str(topology), self.topology))
         return all(fnmatch.fnmatchcase(name, pattern) for name, pattern in pairs)
 
     def excuses(self, verdict: Verdict) -> bool:
-        """Whether the entry speaks of this verdict."""
+        """Whether the entry applies to this verdict."""
         return fnmatch.fnmatchcase(verdict.check, self.check) and self.covers(*_trial(verdict))
 
     @property
@@ -92,10 +88,10 @@ class Known:
 
 
 def find(name: str) -> Path:
-    """The path of a known file: a path as it stands, or the name of a file that comes with badbatch.
+    """The path of a known file: a path as given, or the name of a file that comes with badbatch.
 
     Raises:
-        UserError: there is no such file; names the nearest.
+        UserError: there is no such file; the message names the nearest.
     """
     path = Path(name)
     if "/" in name or path.suffix == ".toml":
@@ -146,7 +142,7 @@ def load(path: Path) -> list[Known]:
 
 
 def _renamed(entry: dict[str, Any]) -> dict[str, Any]:
-    """The entry with today's names; an old name beside today's stays, and is refused as unknown."""
+    """The entry with today's names. An old name beside today's is kept, and then refused as unknown."""
     return {new if (new := _OLD_NAMES.get(name, name)) not in entry else name: value for name, value in entry.items()}
 
 
@@ -181,7 +177,10 @@ def _one_of(what: str, known: Sequence[str], pattern: str) -> str:
 
 
 def _topology_problem(pattern: str) -> str:
-    """A glob cannot be tried on every topology there may be, but its parts can be known for what they are."""
+    """What is wrong with the glob of a topology.
+
+    It cannot be tried on every possible topology, but its parts can be checked.
+    """
     words = ("workers=", "ranks=")
     for part in pattern.split(","):
         if part.startswith(words) or _WILD & set(part.partition("=")[0]) or part in START_METHODS:
@@ -204,14 +203,14 @@ def _unexpected(name: str, known: Sequence[str]) -> str:
 
 
 def apply(verdicts: Sequence[Verdict], entries: Sequence[Known]) -> tuple[list[Verdict], list[str]]:
-    """Mark the declared exceptions, and find the entries that have outlived their failure.
+    """Mark the declared failures, and find the entries whose failures no longer occur.
 
-    A failure becomes known by an entry of its own, or because the failure in the same trial that explains it is known; so
+    A failure becomes known by its own entry, or because the failure in the same trial that explains it is known. So
     does a verdict that is inconclusive only because that failure cut the trial short.
 
     Returns:
-        The verdicts, in their order; and one line for each stale entry. An entry is judged only where trials that it
-        speaks of were part of the run, and its check was.
+        The verdicts, in their order; and one line for each stale entry. An entry is judged only if trials that it
+        applies to were part of the run, and its check was.
     """
     excused: dict[tuple[_Trial, str], str] = {}
     for verdict in verdicts:

@@ -24,19 +24,19 @@ class Option:
     default: str = ""
     """As a user would write it; empty: no value."""
     field: str | None = None
-    """The field of :class:`Options`; None: not an option of the suite but of the command (where a report is written)."""
+    """The field of :class:`Options`; None: an option of the command, not of the suite (where a report is written)."""
     convert: Callable[[str], Any] = str
     check: Callable[[Any], str] = anything
     """What is wrong with a converted value, as the end of a sentence; empty: nothing."""
     repeatable: bool = False
-    """May be given several times; an ini file gives several on lines of their own, or with blanks between them."""
+    """May be given several times; an ini file gives several on separate lines, or separated by blanks."""
     is_path: bool = False
-    """A relative path in an ini file starts from that file's folder."""
+    """A relative path in an ini file is relative to that file's folder."""
     is_flag: bool = False
     """Takes no value on the command line; ``true`` or ``false`` in an ini file."""
     places: tuple[Place, ...] = ("pytest", "command")
     in_ini: bool = True
-    """Also an ini key of pytest; else it belongs to one command line alone."""
+    """Also an ini key of pytest; otherwise an option of only one command line."""
 
     @property
     def flag_for_pytest(self) -> str:
@@ -68,8 +68,8 @@ class Option:
         """Convert one text to the option's value, and check it.
 
         Args:
-            where: what gave the text, for the message: ``--loader-workers``, ``loader_workers in pytest.ini``.
-            folder: where a relative path starts from; None: the current directory.
+            where: the origin of the text, for the message: ``--loader-workers``, ``loader_workers in pytest.ini``.
+            folder: the folder of a relative path; None: the current directory.
 
         Raises:
             UserError: one line that begins with ``where``.
@@ -85,10 +85,10 @@ class Option:
         return value
 
     def value(self, given: str | Sequence[str] | bool | None, where: str, folder: Path | None = None) -> Any:
-        """The value of what was given: one text, or several for a repeatable option; nothing: the default.
+        """The value from the given texts: one text, or several for a repeatable option; nothing: the default.
 
         Raises:
-            UserError: as :meth:`parse`.
+            UserError: as for :meth:`parse`.
         """
         if self.is_flag:
             return self.parse(given, where) if isinstance(given, str) and given.strip() else given is True
@@ -104,5 +104,5 @@ class Option:
 
 
 def _looks_like_a_path(option: Option, text: str) -> bool:
-    # A known file may be given by the bare name of one that comes with badbatch; - is standard output.
+    # A known file may be given by the name of one that comes with badbatch; - is standard output.
     return text != "-" and (option.name != "known" or "/" in text or text.endswith(".toml"))

@@ -29,9 +29,10 @@ class Options:
     workers: tuple[int, ...] = _default("workers")
     ranks: tuple[int, ...] = _default("ranks")
     samples: int = _default("samples")
-    """Where the scenario does not say; at least 8, so that a scenario with a damaged batch has a whole one as well."""
+    """Used if the scenario does not set it; at least 8, so that a scenario with a damaged batch also has a
+    whole one."""
     batch_size: int = _default("batch_size")
-    """Where the scenario does not say."""
+    """Used if the scenario does not set it."""
     quick: bool = False
     """Only the scenarios and topologies of :mod:`badbatch.conformance.scenarios.quick`."""
     scenarios: tuple[str, ...] = ()
@@ -45,11 +46,11 @@ class Options:
     timeout: float = _default("timeout")
     """Seconds: the job's, in scenarios that have one."""
     deadline: float = _default("deadline")
-    """Seconds: after them a trial is ended from outside."""
+    """Seconds after which a trial is ended from outside."""
     start_methods: tuple[str | None, ...] = _default("start_methods")
     """None: the platform's own."""
     persistent_workers: PersistentWorkers = _default("persistent_workers")
-    """When the workers of one epoch are asked to serve the next one too."""
+    """When the workers of one epoch must also serve the next one."""
     isolation: Isolation = _default("isolation")
     jobs: int | None = None
     """Trials at once; None: as many as the processors allow."""
@@ -58,7 +59,7 @@ class Options:
     known: tuple[str, ...] = ()
     """Paths of known files, or names of those that come with badbatch."""
     keep: Path | None = None
-    """Where the folders of all trials are kept; None: only those of failing ones, where the command says."""
+    """Where the folders of all trials are kept; None: only those of failing ones, where the command decides."""
 
     def __post_init__(self) -> None:
         problems = []
@@ -82,13 +83,13 @@ def _contradictions(values: Mapping[str, Any]) -> list[tuple[tuple[str, ...], st
     if deadline < 2 * timeout + 1:
         text = f"a trial of {deadline:g} s leaves no time to see a timeout of {timeout:g} s"
         found.append((("timeout", "deadline"), f"{text}: the deadline must be at least {2 * timeout + 1:g} s"))
-    if values["batch_size"] * 2 > values["samples"]:  # else the damaged batch would be the only one
+    if values["batch_size"] * 2 > values["samples"]:  # otherwise the damaged batch would be the only one
         text = f"{values['samples']} samples make fewer than two batches of {values['batch_size']}"
         found.append((("samples", "batch_size"), f"{text}: no batch would be left beside a damaged one"))
     if any(values["start_methods"]) and not any(values["workers"]):
-        found.append((("workers", "start_methods"), "without workers no start method plays a part"))
+        found.append((("workers", "start_methods"), "without workers the start method has no effect"))
     if values["persistent_workers"] == "always" and not any(values["workers"]):
-        found.append((("workers", "persistent_workers"), "without workers there are none that could stay"))
+        found.append((("workers", "persistent_workers"), "without workers there are none to keep"))
     return found
 
 
@@ -97,12 +98,12 @@ def to_options(
     sources: Mapping[str, str] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Options:
-    """The suite's options from texts, by the names of :data:`OPTIONS`; names that are not the suite's are passed over.
+    """The suite's options from texts, by the names of :data:`OPTIONS`; names that are not the suite's are ignored.
 
     Args:
         values: the text of each option, or several texts for a repeatable one; missing, None or empty: the default.
-        sources: what gave each, for messages: ``--loader-workers``, ``loader_workers in pytest.ini``.
-        folders: where the relative paths of an option start from; missing: the current directory.
+        sources: the origin of each, for messages: ``--loader-workers``, ``loader_workers in pytest.ini``.
+        folders: the folder for the relative paths of an option; missing: the current directory.
 
     Raises:
         UserError: one line for each wrong or contradictory value, which begins with its source.

@@ -1,4 +1,4 @@
-"""The one table of options: pytest's flags and ini keys, the command's flags, their help and the docs page are made from it.
+"""The table of options. pytest's flags and ini keys, the command's flags, their help and the docs page are made from it.
 
 Imports nothing heavy: the pytest plugin reads the table on every start of pytest, also without ``--loader``.
 """
@@ -27,7 +27,7 @@ from .values import (
 
 # fmt: off
 OPTIONS: tuple[Option, ...] = (
-    Option("loader", "The loader to hold to its promises: pkg.module:attr.", "LOADER", repeatable=True, places=("pytest",)),
+    Option("loader", "The loader to check: pkg.module:attr.", "LOADER", repeatable=True, places=("pytest",)),
     Option("only", "Run only the suite, and none of your own tests.", "", is_flag=True, places=("pytest",), in_ini=False),
     Option("off", "Run only your own tests, and not the suite.", "", is_flag=True, places=("pytest",), in_ini=False),
     Option("workers", "Worker counts, with commas between them.", "N,N…", "0,2", "workers", wholes,
@@ -36,24 +36,24 @@ OPTIONS: tuple[Option, ...] = (
            several_at_least(1, "ranks")),
     Option("samples", "Samples in the source, unless the scenario sets it.", "N", "40", "samples", whole, at_least(8)),
     Option("batch-size", "Samples in a batch, unless the scenario sets it.", "N", "4", "batch_size", whole, at_least(1)),
-    Option("quick", "Ask only the ten scenarios and two topologies that find most of what can be wrong: a first look, no "
-           "verdict on the loader.", "", field="quick", convert=yes_or_no, is_flag=True),
+    Option("quick", "Run only the ten scenarios and two topologies that find most defects: a first look, not a "
+    "verdict on the loader.", "", field="quick", convert=yes_or_no, is_flag=True),
     Option("scenario", "Only scenarios whose name matches this glob.", "NAME", field="scenarios", repeatable=True),
     Option("not-scenario", "Leave out scenarios whose name matches this glob.", "NAME", field="not_scenarios", repeatable=True),
     Option("check", "Only checks whose name matches this glob.", "NAME", field="checks", repeatable=True),
     Option("not-check", "Leave out checks whose name matches this glob.", "NAME", field="not_checks", repeatable=True),
-    Option("timeout", "The job's timeout in timed scenarios; longer where the loader starts slowly.", "SECONDS", "1.0", "timeout",
+    Option("timeout", "The job's timeout in timed scenarios; longer if the loader starts slowly.", "SECONDS", "1.0", "timeout",
            seconds, positive),
     Option("deadline", "Seconds after which a trial is cut.", "SECONDS", "30", "deadline", seconds, positive),
     Option("start-method", f"How workers are started: {', '.join(START_METHODS)}, or {PLATFORM} (the platform's own); several "
            "with commas between them.", "METHOD,…", PLATFORM, "start_methods", words, start_methods),
-    Option("persistent-workers", "Ask for workers that stay for the next epoch, from loaders that support it: in scenarios with several "
-           "epochs at 1 rank (auto), always, or never.", "|".join(words_of(PersistentWorkers)), "auto", "persistent_workers", str,
+    Option("persistent-workers", "Keep the workers for the next epoch, with loaders that support it: in scenarios with several "
+    "epochs at 1 rank (auto), always, or never.", "|".join(words_of(PersistentWorkers)), "auto", "persistent_workers", str,
            one_of(words_of(PersistentWorkers))),
     Option("isolation", "A trial runs in a fork of a zygote (fork), or in a new interpreter (spawn).",
            "|".join(words_of(Isolation)), "auto", "isolation", str, one_of(words_of(Isolation))),
     Option("jobs", "How many trials run at once; the default depends on the number of processors.", "N", "", "jobs", whole, at_least(1)),
-    Option("seed", "The seed that every shuffle is drawn from.", "N", "0", "seed", whole, at_least(0)),
+    Option("seed", "The seed of every shuffle.", "N", "0", "seed", whole, at_least(0)),
     Option("repeat", "Run each trial N times; a verdict that is not the same each time is flaky.", "N", "1", "repeat",
            whole, at_least(1)),
     Option("known", "A TOML file of known failures, or the name of one that comes with badbatch.", "FILE", field="known",

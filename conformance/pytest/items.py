@@ -16,7 +16,7 @@ from ..report.terminal import render_failure
 
 
 class BrokenPromise(AssertionError):
-    """A violation, told in five parts."""
+    """A violation, shown in five parts."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(render_failure(verdict))
@@ -24,7 +24,10 @@ class BrokenPromise(AssertionError):
 
 
 class Backstop(BaseException):
-    """pytest-timeout's timer fired: badbatch makes no progress. Not an Exception, so that nothing on the way takes it for its own."""
+    """pytest-timeout's timer fired: badbatch makes no progress.
+
+    Not an Exception, so that no handler on the way catches it.
+    """
 
     def __init__(self, stacks: list[str]) -> None:
         super().__init__("no progress")
@@ -32,7 +35,7 @@ class Backstop(BaseException):
 
 
 def settle(verdict: Verdict) -> None:
-    """Bring a verdict to pytest: return, raise, skip or xfail.
+    """Turn a verdict into pytest's outcome: return, raise, skip or xfail.
 
     Raises:
         BrokenPromise: the loader broke the promise.
@@ -48,7 +51,7 @@ def settle(verdict: Verdict) -> None:
 
 
 class Group(pytest.Collector):
-    """A node of the tree that ``--collect-only`` shows; it is never asked to collect."""
+    """A node of the tree that ``--collect-only`` shows; it never collects."""
 
     def collect(self) -> list[pytest.Item | pytest.Collector]:
         return []
@@ -69,11 +72,11 @@ class TrialCheck(pytest.Item):
         self.on_progress: Callable[[], None] | None = None
         """Called whenever a trial has ended."""
         self.cancel_timeout: Callable[[], None] | None = None
-        """Where pytest-timeout looks for what ends its timer."""
+        """The function that pytest-timeout calls to cancel its timer."""
         self.stacks: list[str] = []
 
     def runtest(self) -> None:
-        """Wait for the trial, and say what the check says of it."""
+        """Wait for the trial, and report the check's verdict."""
         try:
             self.result, verdicts = self._suite.judged(self.spec, self.limit_s, self._progress)
         except Backstop as fired:
@@ -97,7 +100,7 @@ class TrialCheck(pytest.Item):
             self.on_progress()
 
     def told(self, sent: set[str]) -> dict[str, Any]:
-        """What the report of this item carries to the process that prints: plain data, since xdist sends it on."""
+        """What the report of this item sends to the process that prints: plain data, since xdist transfers it."""
         assert self.verdict is not None
         assert self.result is not None
         data: dict[str, Any] = {
@@ -114,7 +117,7 @@ class TrialCheck(pytest.Item):
         return data
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The five parts, without a traceback: it would show our code, not the user's."""
+        """The five parts, without a traceback: it would show badbatch's code, not the user's."""
         if isinstance(excinfo.value, BrokenPromise):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)

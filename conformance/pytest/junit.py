@@ -12,12 +12,12 @@ from ..report.junit import case_name
 xml_key: Any = None
 with contextlib.suppress(
     ImportError
-):  # where pytest keeps its writer of JUnit files; not a part of its public interface
+):  # where pytest stores its writer of JUnit files; not a part of its public interface
     from _pytest.junitxml import xml_key
 
 
 def name_case(config: pytest.Config, report: pytest.TestReport) -> None:
-    """Name the test case of an item; pytest would split its node id as if it were that of a function with parameters."""
+    """Name the test case of an item; pytest would split its node id like that of a function with parameters."""
     xml = None if xml_key is None else config.stash.get(xml_key, None)
     if xml is None:
         return

@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class LoaderCheck:
-    """One check on one trial, as :func:`parametrize_with_checks` gives it to a test; call it to hold the loader to it."""
+    """One check on one trial, as :func:`parametrize_with_checks` gives it to a test; call it to run the check."""
 
     def __init__(self, shared: _SharedSuite, spec: TrialSpec, check: str) -> None:
         self._shared = shared
@@ -35,14 +35,14 @@ class LoaderCheck:
         return f"{self._spec.id}::{self.check}"
 
     def __call__(self) -> None:
-        """Run the trial, if that was not done yet, and judge.
+        """Run the trial, unless that was done already, and judge.
 
         Raises:
-            BrokenPromise: the loader broke the promise. Skips where the check is n/a; fails where it is inconclusive.
+            BrokenPromise: the loader broke the promise. Skips if the check is n/a; fails if it is inconclusive.
         """
         _, verdicts = self._shared.suite().judged(self._spec)
         verdict = next(verdict for verdict in verdicts if verdict.check == self.check)
-        if verdict.mark is Mark.INCONCLUSIVE:  # a skip would be green here, and a doubtful trial acquits nobody
+        if verdict.mark is Mark.INCONCLUSIVE:  # a skip would be green here, but a doubtful trial proves nothing
             pytest.fail(f"inconclusive: {verdict.reason}", pytrace=False)
         settle(verdict)
 

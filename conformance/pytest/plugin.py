@@ -1,4 +1,7 @@
-"""The pytest plugin: ``pytest --loader pkg.module:attr``. Costs nothing, and imports nothing heavy, without ``--loader``."""
+"""The pytest plugin: ``pytest --loader pkg.module:attr``.
+
+Without ``--loader`` it does nothing and imports nothing heavy.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from .selection import select
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Every option of the table, as a flag and as an ini key."""
-    group = parser.getgroup("badbatch", "hold data loaders to their promises (badbatch)")
+    group = parser.getgroup("badbatch", "check the promises of data loaders (badbatch)")
     for option in OPTIONS:
         if "pytest" not in option.places:
             continue
@@ -31,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Take the suite up where ``--loader`` is given."""
+    """Add the suite if ``--loader`` is given."""
     values, sources, folders = _given(config)
     loaders = values.pop("loader", None)
     selection = select(config, bool(loaders))
@@ -57,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _given(config: pytest.Config) -> tuple[dict[str, Any], dict[str, str], dict[str, Path]]:
-    """What the command line or else the ini file gives, by option name, and which of them it was."""
+    """The values from the command line or otherwise the ini file, by option name, and which of the two each came from."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     folders: dict[str, Path] = {}

@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 
 ROOT = "badbatch"
-"""What the node ids of the suite begin with: ``badbatch::one-bad[workers=2]::no-lost-batches``."""
+"""The beginning of the suite's node ids: ``badbatch::one-bad[workers=2]::no-lost-batches``."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """What a command line asks for."""
+    """What a command line selects."""
 
     suite: bool
     """Whether the suite is added."""
@@ -25,8 +25,8 @@ class Selection:
 def select(config: pytest.Config, has_loader: bool) -> Selection:
     """Decide what runs.
 
-    The user's own tests are never left out silently: they run whenever pytest would collect them without badbatch. The suite
-    is added where no path is given, where ``--loader`` stands on the command line, and where node ids of the suite are named.
+    The user's own tests are never left out silently: they run whenever pytest would collect them without badbatch. The
+    suite is added if no path is given, if ``--loader`` is on the command line, or if node ids of the suite are named.
 
     Args:
         has_loader: a loader is given, on the command line or in the ini file.
@@ -43,7 +43,7 @@ def select(config: pytest.Config, has_loader: bool) -> Selection:
     if only and not has_loader:
         raise pytest.UsageError("--loader-only: there is no loader; name it with --loader pkg.module:attr")
     if only and paths:
-        raise pytest.UsageError(f"--loader-only runs no tests but the suite: leave out {paths[0]}, or --loader-only")
+        raise pytest.UsageError(f"--loader-only runs only the suite: leave out {paths[0]}, or --loader-only")
     if off and named:
         raise pytest.UsageError(f"--loader-off leaves the suite out: leave out {named[0]}, or --loader-off")
     if off or not has_loader:
@@ -54,5 +54,5 @@ def select(config: pytest.Config, has_loader: bool) -> Selection:
 
 
 def is_typed(config: pytest.Config, flag: str) -> bool:
-    """Whether a flag stands on the command line itself: ``addopts`` and ``PYTEST_ADDOPTS`` are settings, as an ini key is."""
+    """Whether a flag is on the command line itself: ``addopts`` and ``PYTEST_ADDOPTS`` are settings, like an ini key."""
     return any(str(arg) == flag or str(arg).startswith(f"{flag}=") for arg in config.invocation_params.args)

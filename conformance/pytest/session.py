@@ -1,4 +1,4 @@
-"""What pytest does for the suite once ``--loader`` is given: collect, run, gather, report."""
+"""What pytest does for the suite if ``--loader`` is given: collect, run, gather, report."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from .selection import ROOT
 from .timeouts import Timeouts
 
 NodeId: Any = None
-with contextlib.suppress(ImportError):  # before pytest 9 a node id is a mere string
+with contextlib.suppress(ImportError):  # before pytest 9 a node id is a plain string
     from _pytest import nodeid as _nodeid
 
     NodeId = _nodeid.NodeId
 
 
 class Session:
-    """Everything that pytest does for the suite, once ``--loader`` is given."""
+    """Everything that pytest does for the suite, if ``--loader`` is given."""
 
     def __init__(
         self, config: pytest.Config, loaders: list[str], options: Options, named: list[str], files: dict[str, Path]
@@ -66,7 +66,7 @@ class Session:
         self._open = contextlib.ExitStack()
 
     def pytest_collection(self) -> None:
-        """Find out before the run, not after it, that a report could not be written."""
+        """Find out before the run that a report could not be written."""
         try:
             for name, target in self._files.items():
                 check_target(target, self._config.invocation_params.dir, report_formats()[name])
@@ -75,7 +75,10 @@ class Session:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Heed SIGTERM and SIGHUP as Ctrl-C; under xdist look at the loaders first, so that a bad one is told once, in one line."""
+        """Treat SIGTERM and SIGHUP like Ctrl-C.
+
+        Under xdist check the loaders first, so that a bad one is reported once, in one line.
+        """
         if threading.current_thread() is threading.main_thread() and not hasattr(self._config, "workerinput"):
             self._open.enter_context(stoppable())
         if self._config.getoption("numprocesses", None) and not hasattr(self._config, "workerinput"):
@@ -108,7 +111,7 @@ class Session:
         items.extend(found)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Once all plugins have selected: run no trial that no item is left of."""
+        """After all plugins have selected items: skip trials without any item left."""
         for loader, suite in self._suites.items():
             left = [item for item in session.items if isinstance(item, TrialCheck) and item.loader == loader]
             suite.only({item.spec.id for item in left})
@@ -146,13 +149,13 @@ class Session:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """xdist starts a worker: name the folder to it through which the workers share the trials."""
+        """xdist starts a worker: send it the folder through which the workers share the trials."""
         if self._shared is None:
-            self._shared = Path(tempfile.mkdtemp(prefix="badbatch-xdist-"))  # its name cannot be guessed, and it is ours alone
+            self._shared = Path(tempfile.mkdtemp(prefix="badbatch-xdist-"))  # its name cannot be guessed, and only this user can access it
         node.workerinput["badbatch_shared"] = str(self._shared)
 
     def _home_of_all(self) -> Path | None:
-        """Under xdist: the folder through which the workers share the trials; None where each has to run its own."""
+        """Under xdist: the folder through which the workers share the trials; None if each has to run its own."""
         given = getattr(self._config, "workerinput", {}).get("badbatch_shared")
         return Path(given) if given and _is_ours(Path(given)) else None
 
@@ -164,7 +167,7 @@ class Session:
         return report
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Words of their own for what is neither passed nor failed."""
+        """Separate words for verdicts that are neither passed nor failed."""
         told = getattr(report, "badbatch", None)
         if told is None or report.when != "call":
             return None
@@ -179,11 +182,11 @@ class Session:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather what the items tell; under xdist this runs in the controller as well."""
+        """Collect what the items report; under xdist this also runs in the controller."""
         if report.nodeid.startswith((f"{ROOT}::", f"{ROOT}[")):
             if (
                 NodeId is not None
-            ):  # pytest 9 reads whatever follows the first bracket as the parameters of a test function
+            ):  # pytest 9 reads all after the first bracket as parameters
                 path, *names = report.nodeid.split("::")
                 report._id = NodeId(path=path, names=tuple(names))
             if report.when == "call" or report.failed:
@@ -197,7 +200,7 @@ class Session:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, Any, Any]:
-        """Our failures are told once, in our own section: keep pytest's from printing each again."""
+        """The suite's failures are printed once, in their own section: keep pytest's section from printing them again."""
         failed = terminalreporter.stats.get("failed", [])
         self._own_failures = [report for report in failed if hasattr(report, "badbatch")]
         kept = [report for report in failed if not hasattr(report, "badbatch")]
@@ -210,7 +213,7 @@ class Session:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the reports; a run in which nothing failed is not green when something is inconclusive or stale."""
+        """Write the reports. A run without failures still fails if something is inconclusive or stale."""
         self._close()
         if hasattr(self._config, "workerinput"):
             return
@@ -230,7 +233,7 @@ class Session:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def reports(self) -> list[Report]:
-        """One report a loader, from what the items told; the same with and without xdist."""
+        """One report for each loader, from what the items reported; the same with and without xdist."""
         if self._reports is None:
             self._reports = [self._report(loader) for loader in self._loaders if loader in self._headers]
         return self._reports
@@ -245,7 +248,7 @@ class Session:
         entries = [entry for name in self._options.known for entry in known.load(known.find(str(name)))]
         verdicts, stale = known.apply(report.verdicts, entries)
         notes = dict.fromkeys((*report.notes, *self._notes))
-        if self._interrupted:  # what was not run is no reason to call an entry stale
+        if self._interrupted:  # an entry is not stale because its trial was not run
             notes[f"interrupted: {len(trials)} trial{'s have' if len(trials) != 1 else ' has'} a result"] = None
             stale = []
         return dataclasses.replace(report, verdicts=tuple(verdicts), stale_known=tuple(stale), notes=tuple(notes))
@@ -255,7 +258,7 @@ class Session:
             suite.close()
 
     def pytest_unconfigure(self) -> None:
-        """Also after an interrupt or an internal error nothing is left running."""
+        """Leave no process running, also after an interrupt or an internal error."""
         self._close()
         if self._shared is not None:
             shutil.rmtree(self._shared, ignore_errors=True)
@@ -263,14 +266,14 @@ class Session:
 
 
 def _place(report: Any) -> tuple[str, str, str]:
-    """(loader, trial, check) of the report of an item of ours."""
+    """(loader, trial, check) of the report of one of the suite's items."""
     told = report.badbatch
     verdict = Verdict.from_json(told["loader"], told["verdict"])
     return verdict.loader, verdict.trial, verdict.check
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether a folder is this user's, and nobody else can write to it: what is read there is believed."""
+    """Whether a folder belongs to this user, and nobody else can write to it: only then is its content trusted."""
     try:
         found = folder.lstat()
     except OSError:  # a worker on another machine
@@ -283,7 +286,7 @@ def _is_under(nodeid: str, arg: str) -> bool:
 
 
 class Summary:
-    """Prints our section inside pytest's summary, and gives our failures back for its list of failed items."""
+    """Prints the suite's section inside pytest's summary, and returns its failures for pytest's list of failed items."""
 
     def __init__(self, session: Session) -> None:
         self._door = session
@@ -301,10 +304,10 @@ class Summary:
         if listed:
             terminalreporter.stats.setdefault("failed", []).extend(listed)
         if left_out := len(self._door._own_failures) - len(listed):
-            terminalreporter.line(f"{left_out} more failed items are told above with their cause; -v lists them all")
+            terminalreporter.line(f"{left_out} more failed items are shown above with their cause; -v lists them all")
 
     def _listed(self, verbosity: int) -> list[pytest.TestReport]:
-        """The failed items that pytest lists: all, or where they are many, one for each promise that is to be fixed first."""
+        """The failed items that pytest lists: all, or if they are many, one for each promise to fix first."""
         failures = self._door._own_failures
         if verbosity > 0 or len(failures) <= MOST_FIRST:
             return failures

@@ -1,8 +1,8 @@
-"""The suite and pytest-timeout: the items have deadlines of their own, so that its default does not apply to them.
+"""The suite and pytest-timeout. The items have their own deadlines, so pytest-timeout's default does not apply to them.
 
-A time that was given for this run, by ``--timeout`` on the command line or by a marker of the user's, is honoured: the trial is cut, and
-reported as inconclusive. Beyond that, pytest-timeout is the last backstop, for a fault of badbatch itself: it fires when no trial has
-ended for longer than any trial may take.
+A time that the user gives for this run, by ``--timeout`` on the command line or by a marker, is respected: the trial is
+cut, and reported as inconclusive. Beyond that, pytest-timeout is the last backstop, for an error in badbatch itself: it
+fires when no trial has ended for longer than any trial may take.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _GENEROUS = 2.0
 
 
 def backstop_s(options: Options) -> float:
-    """Seconds without any news from a trial, after which badbatch must be at fault: twice what a trial may take elsewhere."""
+    """Seconds without any news from a trial after which badbatch must have failed: twice what a trial may take elsewhere."""
     return _GENEROUS * (CONFIRM * options.repeat * options.deadline + ELSEWHERE_S)
 
 
 class Timeouts:
-    """Gives each item its timeouts, and is pytest-timeout's timer for them."""
+    """Gives each item its timeouts, and acts as pytest-timeout's timer for them."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self._config = config
@@ -41,7 +41,7 @@ class Timeouts:
         self._typed_s = float(typed) if typed else None
 
     def set_on(self, items: Iterable[TrialCheck]) -> None:
-        """Once all plugins have added their markers: read the user's, and put the backstop before them."""
+        """After all plugins have added their markers: read the user's, and put the backstop before them."""
         if not self._config.pluginmanager.hasplugin("timeout"):
             return
         for item in items:
@@ -51,9 +51,9 @@ class Timeouts:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
-        """Set the timer of an item; each trial that ends sets it anew."""
+        """Set the timer of an item; each trial that ends resets it."""
         if not isinstance(item, TrialCheck) or threading.current_thread() is not threading.main_thread():
-            return None  # pytest-timeout's own way
+            return None  # as pytest-timeout does
         before = signal.signal(signal.SIGALRM, _fire)
 
         def start() -> None:

@@ -1,1 +1,1 @@
-"""Reports: they read verdicts and return text, and decide nothing."""
+"""Reports: they read verdicts and return text. They decide nothing."""

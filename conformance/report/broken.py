@@ -1,4 +1,4 @@
-"""Broken promises: failures that are the same defect are one, and what is to be fixed first."""
+"""Broken promises: failures with the same defect are shown as one, and those to fix first."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ class Broken:
     """One broken promise, shown once for all the trials that broke it in the same way."""
 
     verdict: Verdict
-    """The first of them, in the simplest topology; one that fails each time where there is one."""
+    """The first of them, in the simplest topology; preferably one that fails each time."""
     follows: tuple[str, ...]
     """Checks whose failures in these trials are consequences of this one."""
     members: tuple[str, ...]
     """The ids of the trials in which it failed."""
     lost: int
-    """Samples that did not arrive in the trial that lost the most, by this failure and its consequences."""
+    """Samples that did not arrive in the trial that lost the most, because of this failure and its consequences."""
     also: tuple[str, ...]
-    """Where it failed every time, as ``first-bad, last-bad (everywhere)``; empty where that is only the trial that is shown."""
+    """Where it failed every time, as ``first-bad, last-bad (everywhere)``; empty if that is only the trial that is
+    shown."""
     sometimes: tuple[str, ...]
-    """Where it failed in some of the runs, with the rate; empty where that is only the trial that is shown."""
+    """Where it failed in some of the runs, with the rate; empty if that is only the trial that is shown."""
 
     @property
     def trials(self) -> int:
@@ -45,19 +46,19 @@ class Broken:
 
 @dataclasses.dataclass(frozen=True)
 class First:
-    """One promise that is to be fixed, with all the defects that break it."""
+    """One promise to fix, with all the defects that break it."""
 
     worst: Broken
-    """The defect that loses the most samples, of those that show in each run where there is one."""
+    """The defect that loses the most samples, preferably of those that occur in each run."""
     lost: int
     """Samples that did not arrive in the trial that lost the most."""
     trials: int
     others: tuple[str, ...]
-    """The diagnoses of the other defects that break the same promise; ``another cause`` where there is none."""
+    """The diagnoses of the other defects that break the same promise; ``another cause`` for one without a diagnosis."""
 
     @property
     def extent(self) -> str:
-        """``12 samples lost, in 4 trials``; of the trial that lost the most, where there are several."""
+        """``12 samples lost, in 4 trials``; for the trial that lost the most, if there are several."""
         up_to = "up to " if self.trials > 1 else ""
         lost = f"{up_to}{count(self.lost, 'sample')} lost, " if self.lost else ""
         flaky = ", flaky" if self.worst.verdict.flaky is not None else ""
@@ -65,14 +66,14 @@ class First:
 
     @property
     def cause(self) -> str:
-        """What happened or, where it is known, the likely cause; and which others there are."""
+        """The likely cause if it is known, otherwise what happened; and the other causes."""
         verdict = self.worst.verdict
         said = verdict.diagnosis.text if verdict.diagnosis else verdict.happened
         return f"{said}; also: {', '.join(self.others)}" if self.others else said
 
 
 def fix_first(broken: Sequence[Broken]) -> tuple[First, ...]:
-    """The distinct promises broken, those that lose the most samples first; what is equal stays in its order."""
+    """The distinct promises broken, those that lose the most samples first; equal ones stay in their order."""
     by_check: dict[str, list[Broken]] = collections.defaultdict(list)
     for group in broken:
         by_check[group.verdict.check].append(group)
@@ -86,7 +87,7 @@ def fix_first(broken: Sequence[Broken]) -> tuple[First, ...]:
 
 
 def broken_promises(report: Report, ran: Mapping[str, set[Column]]) -> tuple[Broken, ...]:
-    """Every defect that the failures of a report show, the most widespread first.
+    """Every defect in the failures of a report, the most widespread first.
 
     Args:
         ran: the columns in which each scenario was run.
@@ -108,7 +109,7 @@ def broken_promises(report: Report, ran: Mapping[str, set[Column]]) -> tuple[Bro
     found = [
         _told_once(members, tuple(sorted(follows[defect])), lost[defect], ran) for defect, members in groups.items()
     ]
-    # The most widespread first, and the flaky ones last; what is equal stays in the order of the run.
+    # The most widespread first, and the flaky ones last; equal ones stay in the order of the run.
     return tuple(sorted(found, key=lambda group: (group.verdict.flaky is not None, -group.trials)))
 
 
@@ -126,9 +127,9 @@ def _told_once(members: Sequence[Verdict], follows: tuple[str, ...], lost: int, 
 
 
 def _defect(verdict: Verdict) -> tuple[str, str]:
-    """What two failures share that are the same defect: the check, and the diagnosis or, without one, what happened.
+    """What two failures with the same defect have in common: the check, and the diagnosis or, without one, what happened.
 
-    Numbers, paths, addresses in memory, and which worker or rank it was, differ from trial to trial and play no part.
+    Numbers, paths, addresses in memory, and the number of the worker or rank, differ between trials and are ignored.
     """
     if verdict.diagnosis is not None:
         return verdict.check, verdict.diagnosis.id

@@ -1,4 +1,7 @@
-"""The behaviour card: what a run observed of a loader, before it is judged. What one bad sample costs stands first."""
+"""The behaviour card: what a run observed about a loader, before any judgement.
+
+The cost of one bad sample comes first.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class Fact:
     """``bad sample``, ``errors``, ``hung read``, ``death``, ``skips``, ``delay``, ``batches`` or ``kept``."""
     text: str
     places: tuple[str, ...] = ()
-    """Where it was so; empty: in every trial that shows it."""
+    """Where it was observed; empty: in every trial that shows it."""
 
     def __str__(self) -> str:
         return f"{self.text} — {'; '.join(self.places)}" if self.places else self.text
@@ -38,7 +41,7 @@ class Fact:
 
 
 def card(trials: Sequence[TrialResult]) -> tuple[Fact, ...]:
-    """The facts that trials show; none where they hold no observations."""
+    """The facts that trials show; empty if they contain no observations."""
     ran = [trial for trial in trials if trial.ended != "not run" and trial.observed.effect]
     single = [trial for trial in ran if trial.spec.scenario == "one-bad"]
     errors = [trial for trial in ran if trial.observed.effect == "error"]
@@ -80,7 +83,7 @@ def _kept(trials: Sequence[TrialResult]) -> list[Fact]:
 
 
 def _behaviours(topic: str, trials: Sequence[TrialResult]) -> list[Fact]:
-    """What happened, with what it cost; trials in which the same happened are grouped, the largest group first."""
+    """What happened, with its cost; trials in which the same happened are grouped, the largest group first."""
     groups = _grouped(trials, lambda trial: (_outcome(trial), trial.missing))
     if len(groups) > _MOST:  # then the cost is given as a range
         groups = _grouped(trials, lambda trial: (_outcome(trial), 0))
@@ -125,7 +128,7 @@ def _told(what: str, trials: Sequence[TrialResult]) -> str:
     return f"{head}{when}{comma}{then}; {lost}"
 
 
-_WORTH_SAYING_S = 0.5  # below it the machine, and not the loader, decides how long an error takes
+_WORTH_SAYING_S = 0.5  # below it the machine, and not the loader, determines the delay of an error
 
 
 def _span(values: Sequence[float]) -> str:
@@ -138,7 +141,7 @@ def _whole(values: Sequence[int]) -> str:
 
 
 def _after(trials: Sequence[TrialResult]) -> list[Fact]:
-    """Over all scenarios in which a read raises: what comes after the first error."""
+    """Over all scenarios in which a read raises: what happens after the first error."""
     raising = [trial for trial in trials if trial.observed.after]
     groups = _grouped(raising, lambda trial: _THEN[trial.observed.after])
     if not groups:
@@ -195,7 +198,7 @@ def _places(some: Sequence[TrialResult], trials: Sequence[TrialResult]) -> tuple
     for trial in trials:
         ran[trial.spec.scenario].add(Column(trial.spec.source, trial.spec.topology))
     found = in_words([(trial.spec.scenario, Column(trial.spec.source, trial.spec.topology)) for trial in some], ran)
-    if len(ran) == 1:  # the topic is about this one scenario: its name says nothing more
+    if len(ran) == 1:  # the topic is about this one scenario: its name adds nothing
         (scenario,) = ran
         return tuple(place.removeprefix(f"{scenario} (").removesuffix(")") for place in found)
     return found

@@ -1,4 +1,4 @@
-"""Several loaders side by side: what arrived of what should, and how it ended, scenario by scenario."""
+"""Compares several loaders, scenario by scenario: how many of the expected samples arrived, and how each trial ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cell:
     trial: TrialResult | None = None
 
     def __str__(self) -> str:
-        """``36/39 ended``, ``4/39 stalled``, ``n/a``; empty where nothing was run."""
+        """``36/39 ended``, ``4/39 stalled``, ``n/a``; empty if nothing was run."""
         if not self.kind:
             return ""
         if self.trial is None or self.kind == "n/a":
@@ -37,7 +37,7 @@ class Cell:
 
     @property
     def brief(self) -> str:
-        """``36/39``; with how the trial ended where it did not run to its end."""
+        """``36/39``; with how the trial ended if it did not run to its end."""
         return str(self).removesuffix(" ended")
 
     @property
@@ -67,21 +67,21 @@ class Tally:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Reports, put side by side."""
+    """Several reports, side by side."""
 
     reports: tuple[Report, ...]
     names: tuple[str, ...]
-    """What each report is called: its loader, and where several are of one loader, also where it came from."""
+    """The name of each report: its loader, and if several have the same loader, also the file it was read from."""
     scenarios: tuple[str, ...]
     columns: tuple[Column, ...]
-    """Each stands for as many columns as there are reports."""
+    """Each occurs once for every report."""
     cells: Mapping[tuple[int, str, Column], Cell]
     """By number of the report, scenario and column."""
     tallies: Mapping[str, tuple[Tally, ...]]
-    """For each check one tally a report."""
+    """For each check one tally for each report."""
 
     def cell(self, report: int, scenario: str, column: Column) -> Cell:
-        """A cell; an empty one where that report has no such trial."""
+        """A cell; an empty one if that report has no such trial."""
         return self.cells.get((report, scenario, column), Cell(""))
 
     @property
@@ -93,7 +93,7 @@ class Comparison:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """What the runs were asked differently, so that their cells cannot be compared as they stand: a line each."""
+        """Settings in which the runs differ, so that their cells cannot be compared directly: one line each."""
         asked: dict[str, list[Any]] = {
             "samples": [report.run.samples for report in self.reports],
             "batch size": [report.run.batch_size for report in self.reports],
@@ -113,7 +113,7 @@ class Comparison:
                     "scenario": scenario,
                     "source": column.source,
                     "topology": column.topology.to_json(),
-                    "worst": "unsteady" if cell.kind == "flaky" else cell.kind,  # schema 1 has the first name of "flaky"
+                    "worst": "unsteady" if cell.kind == "flaky" else cell.kind,  # schema 1 uses the first name of "flaky"
                     "kind": cell.kind,
                     "delivered": trial.delivered if trial else 0,
                     "expected": trial.arrivals_expected if trial else 0,
@@ -145,7 +145,7 @@ def compare(reports: Sequence[Report], origins: Sequence[str] = ()) -> Compariso
     """Put reports side by side.
 
     Args:
-        origins: where each came from, to tell two reports of one loader apart.
+        origins: the file that each was read from, to distinguish two reports of one loader.
     """
     cells: dict[tuple[int, str, Column], Cell] = {}
     for index, report in enumerate(reports):

@@ -17,11 +17,11 @@ from .printable import printable
 from .terminal import STYLES, WIDTH, heading, legend, to_string
 
 _GAP = 2
-DIFFERENT = "These runs were asked different questions, so their cells cannot be compared as they stand:"
+DIFFERENT = "These runs had different settings, so their cells cannot be compared directly:"
 
 
 def render(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> str:
-    """The tables side by side, in blocks that fit the width: one topology with all its loaders is never torn apart."""
+    """The tables side by side, in blocks that fit the width: one topology with all its loaders is never split."""
     return to_string(_text(found, max(width, 60)), colour)
 
 
@@ -54,7 +54,7 @@ def _warning(found: Comparison, width: int) -> Iterator[Text]:
 
 
 def costs(report: Report) -> list[str]:
-    """What one bad sample costs with this loader, a line for each way in which it went."""
+    """The cost of one bad sample with this loader, one line for each behaviour."""
     return [f"one bad sample: {fact}" for fact in report.card if fact.topic == "bad sample"]
 
 
@@ -95,7 +95,7 @@ def _blocks(found: Comparison, short: Sequence[str], room: int) -> Iterator[list
 
 
 def _span(widths: Sequence[int]) -> int:
-    """Columns of the terminal that one topology takes, with the gap to the next."""
+    """Columns of the terminal that one topology needs, with the gap to the next."""
     return sum(widths) + _GAP * (len(widths) + 1)
 
 
@@ -167,7 +167,7 @@ def markdown(found: Comparison) -> str:
         lines.append("| " + " | ".join([_escaped(scenario), *cells]) + " |")
     lines += [
         "",
-        "A cell: samples that arrived of those that should, how the trial ended, after the mark of its worst verdict (",
+        "A cell: samples that arrived of those that should, how the trial ended, after the sign of its worst verdict (",
     ]
     lines[-1] += ", ".join(f"`{sign}` {words}" for sign, words in SIGNS.values()) + ")."
     lines += ["", "## Trials in which a promise was broken", ""]

@@ -1,4 +1,4 @@
-"""What every report shows, in the order in which it shows it: the same for live and for stored runs."""
+"""What every report shows, in the same order for live and for stored runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .model import Report
 from .places import MOST_PLACES, Column, column_of, in_words
 
 SIGNS: Mapping[str, tuple[str, str]] = {
-    # The worst first: a trial's cell is the first of these that occurs in it. A known failure goes before a pass, so that
-    # a clean cell means a clean trial.
+    # The worst first: a trial's cell is the first of these that occurs in it. A known failure comes before a pass, so
+    # that a clean cell means a clean trial.
     "fail": ("F", "fail"),
     "flaky": ("~", "flaky"),
     "inconclusive": ("?", "inconclusive"),
@@ -27,7 +27,7 @@ SIGNS: Mapping[str, tuple[str, str]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Promises:
-    """The contract for some sources, declared and inferred parts apart."""
+    """The contract for some sources, with declared and inferred parts separated."""
 
     sources: tuple[str, ...]
     declared: tuple[str, ...]
@@ -39,13 +39,13 @@ class Reason:
     """Verdicts that share one reason."""
 
     check: str
-    """Or several, with commas between them; empty where it does not matter which."""
+    """Or several, with commas between them; empty if it does not matter which."""
     text: str
     verdicts: int
     trials: tuple[str, ...]
     """Their ids."""
     places: tuple[str, ...]
-    """Empty where they are in trials that a failure shown above has cut short."""
+    """Empty if they are in trials that a failure shown above has cut short."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,22 +56,22 @@ class Digest:
     promises: tuple[Promises, ...]
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
-    """For each scenario the kind of each cell: a key of :data:`SIGNS`; empty where nothing was run."""
+    """For each scenario the kind of each cell: a key of :data:`SIGNS`; empty if nothing was run."""
     broken: tuple[Broken, ...]
     first: tuple[First, ...]
     """The distinct promises broken, those that lose the most samples first."""
     flaky: tuple[Reason, ...]
-    """All verdicts that were not the same in each run, also those that are no failure."""
+    """All verdicts that were not the same in each run, also those that are not failures."""
     known: tuple[Reason, ...]
     inconclusive: tuple[Reason, ...]
     not_applicable: tuple[Reason, ...]
-    """Of whole trials only: why their cells have the sign for it."""
+    """Only for whole trials: why their cells are n/a."""
     conclusion: str
     totals: str
 
 
 def digest(report: Report) -> Digest:
-    """Put a report in order."""
+    """Prepare a report for printing."""
     verdicts = list(report.verdicts)
     cells = _cells(verdicts)
     columns = tuple(dict.fromkeys(column for _, column in cells))
@@ -105,7 +105,7 @@ def kind_of(verdict: Verdict) -> str:
 
 
 def worst(kinds: Collection[str]) -> str:
-    """The worst of some kinds; empty where there is none."""
+    """The worst of some kinds; empty if there is none."""
     return next((kind for kind in SIGNS if kind in kinds), "")
 
 
@@ -118,7 +118,7 @@ def _cells(verdicts: Iterable[Verdict]) -> dict[tuple[str, Column], str]:
 
 _UNSAID = {"timeout": True, "uneven_ranks": False, "persistent_workers": True, "replacement": False, "readers": "processes",
            "short_batches": "last"}
-"""What nearly every loader promises needs no words."""
+"""Values that nearly every loader has; they are not printed."""
 
 
 def _promises(contracts: Mapping[str, Contract]) -> tuple[Promises, ...]:
@@ -150,7 +150,7 @@ def _known(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple
 
 
 def _flaky(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple[Reason, ...]:
-    """All of them by name, however many there are: a number alone says nothing that could be looked at."""
+    """All of them by name, however many there are: a number alone shows nothing to look at."""
     grouped: dict[tuple[str, str], list[Verdict]] = collections.defaultdict(list)
     for verdict in verdicts:
         if verdict.flaky is not None:
@@ -168,7 +168,7 @@ def _flaky(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple
 
 
 def _inconclusive(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple[Reason, ...]:
-    """Those with a reason of their own first; then those that a failure has cut short, which are many and say little."""
+    """Those with their own reason first; then those that a failure has cut short, which are many and say little."""
     failing = {verdict.trial for verdict in verdicts if verdict.mark is Mark.FAIL}
     grouped: dict[tuple[bool, str], list[Verdict]] = collections.defaultdict(list)
     for verdict in verdicts:

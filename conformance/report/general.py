@@ -1,4 +1,4 @@
-"""A text without what differs from trial to trial: two that are equal then say the same of different samples."""
+"""A text without what differs between trials: two equal texts then say the same about different samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a run in one line, and its first failures: used wherever a report is printed."""
+"""The result of a run in one line, and its first failures: used in every printed report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REPR = 240  # letters: pytest cuts a longer repr in the middle
 
 
 def by_trial(verdicts: Sequence[Verdict]) -> dict[str, list[tuple[Verdict, Verdict]]]:
-    """The failures of each trial, each with the failure that explains it: itself where nothing else does."""
+    """The failures of each trial, each with the failure that explains it: itself if nothing else does."""
     failed: dict[str, dict[str, Verdict]] = collections.defaultdict(dict)
     for verdict in verdicts:
         if verdict.mark is Mark.FAIL:
@@ -30,7 +30,7 @@ def by_trial(verdicts: Sequence[Verdict]) -> dict[str, list[tuple[Verdict, Verdi
 
 
 def _root(verdict: Verdict, failed: Mapping[str, Verdict]) -> Verdict:
-    """The failure that explains this one; itself where the cause did not fail, is known, or is explained by it in turn."""
+    """The failure that explains this one; itself if the cause did not fail, is known, or is itself explained by this one."""
     root, seen = verdict, {verdict.check}
     while root.cause in failed:
         root = failed[root.cause]
@@ -44,7 +44,7 @@ def conclusion(verdicts: Sequence[Verdict], summary: Mapping[str, int], stale_kn
     """Whether the loader kept its promises, in a few words.
 
     Args:
-        summary: how many verdicts there are of each kind.
+        summary: the number of verdicts of each kind.
         stale_known: entries of known files that no longer fit.
     """
     if not verdicts:
@@ -79,7 +79,7 @@ def _first_of_each(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def first_failures(verdicts: Sequence[Verdict], stale_known: Sequence[str]) -> list[str]:
-    """The first failure of each broken promise, a few lines each, at most five; then how many failures there are besides."""
+    """The first failure of each broken promise, a few lines each, at most five; then the number of other failures."""
     lines: list[str] = []
     shown = _first_of_each(verdicts)[:_FIRST]
     number = sum(verdict.mark is Mark.FAIL for verdict in verdicts)

@@ -1,4 +1,4 @@
-"""Reports as one plain, self-contained HTML file: no scripts, nothing fetched, readable by a screen reader."""
+"""Reports as one plain, self-contained HTML file: no scripts, nothing downloaded, readable by a screen reader."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _AFTER_AN_ADDRESS = ".,;:!?)]}"  # belongs to the sentence around an address
 
 
 def dumps(reports: Sequence[Report]) -> str:
-    """A page over one or several reports."""
+    """A page about one or several reports."""
     return page("report.html.j2", digests=[digest(report) for report in reports])
 
 
 def page(template: str, **values: Any) -> str:
-    """Fill one of our templates; everything that is put in is escaped."""
+    """Fill one of the templates; everything that is inserted is escaped."""
     import jinja2
 
     environment = jinja2.Environment(

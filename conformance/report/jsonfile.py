@@ -15,12 +15,12 @@ from .model import Report
 
 
 def dumps(data: Any) -> str:
-    """JSON as all our files have it: in ASCII, since messages may hold halves of letters that no encoding takes."""
+    """JSON as in all files of badbatch: in ASCII, since messages may contain surrogates that no encoding accepts."""
     return json.dumps(data, indent=1) + "\n"
 
 
 def dumps_reports(reports: Sequence[Report]) -> str:
-    """One report as an object; several, of as many loaders, as a list of such objects."""
+    """One report as an object; several, one for each loader, as a list of such objects."""
     data = [report.to_json() for report in reports]
     return dumps(data[0] if len(data) == 1 else data)
 
@@ -39,7 +39,7 @@ def read(path: Path) -> list[Report]:
         raise UserError(f"{path} is not JSON: {error}") from error
     found = data if isinstance(data, list) else [data]
     if not found or not all(isinstance(entry, dict) for entry in found):
-        raise UserError(f"{path} holds no badbatch report")
+        raise UserError(f"{path} contains no badbatch report")
     try:
         return [Report.from_json(entry) for entry in found]
     except UserError as error:
@@ -61,14 +61,14 @@ def must_be_writable(path: Path) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text file, whole or not at all: a reader never sees half of it.
+    """Write a text file completely or not at all: a reader never sees a part of it.
 
     Raises:
         UserError: the file cannot be written.
     """
     must_be_writable(path)
     target = path.resolve()
-    if target.exists() and not target.is_file():  # a pipe or a device: there is nothing to be replaced
+    if target.exists() and not target.is_file():  # a pipe or a device: there is nothing to replace
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
         return
     try:
@@ -87,6 +87,6 @@ def write_text(text: str, path: Path) -> None:
 
 
 def _umask() -> int:
-    mask = os.umask(0)  # the only way to ask
+    mask = os.umask(0)  # the only way to read it
     os.umask(mask)
     return mask

@@ -14,7 +14,7 @@ ROOT = "badbatch"
 
 
 def dumps(reports: Sequence[Report]) -> str:
-    """One test suite for each report, one test case for each verdict, with what it is about as properties."""
+    """One test suite for each report, one test case for each verdict, with its trial and check as properties."""
     root = ElementTree.Element("testsuites")
     for report in reports:
         root.append(_suite(report, ROOT if len(reports) == 1 else f"{ROOT}[{printable(report.loader)}]"))
@@ -55,10 +55,10 @@ def _case(suite: ElementTree.Element, verdict: Verdict, root: str) -> None:
 
 
 def case_name(root: str, trial: str, check: str) -> tuple[str, str]:
-    """The class name and the name of a verdict's test case, in the JUnit files of badbatch and of pytest alike.
+    """The class name and the name of a verdict's test case, in the JUnit files of badbatch and of pytest.
 
     Args:
-        root: ``badbatch``, or ``badbatch[LOADER]`` where the run has several loaders.
+        root: ``badbatch``, or ``badbatch[LOADER]`` if the run has several loaders.
     """
     return f"{root}.{trial}", check
 

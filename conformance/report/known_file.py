@@ -1,4 +1,4 @@
-"""A known file from a run: an entry for each defect that it found, with the reason left to the loader's owner."""
+"""Writes a known file from a run: one entry for each defect, with a reason that the loader's owner must fill in."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class _Defect:
 
 
 def dumps(reports: Sequence[Report]) -> str:
-    """The failures of some reports as a known file; those that a known file of the run excuses are not among them.
+    """The failures of some reports as a known file, except those that a known file of the run excuses.
 
-    What follows from another failure has no entry of its own: it is known with that one. An entry covers only trials that
-    failed, as far as the run shows.
+    What follows from another failure has no entry of its own: it is known with that one. An entry covers only trials
+    that failed, as far as the run shows.
     """
     blocks = [_HEAD]
     if len(reports) == 1:
@@ -85,7 +85,7 @@ def _places(
 
 
 def _globs(failed: Collection[Topology], ran: Collection[Topology]) -> list[str]:
-    """The globs that cover the topologies which failed, and of those that were run no others."""
+    """The globs that cover the topologies which failed, and no others of those that were run."""
     if set(failed) == set(ran) and len(ran) > 1:
         return ["*"]
     if len(failed) > 1 and set(failed) == {topology for topology in ran if topology.workers}:
@@ -117,5 +117,5 @@ def _seen(verdict: Verdict) -> list[tuple[str, str]]:
 
 
 def _quoted(text: str) -> str:
-    """A basic string of TOML: JSON's form is one, once nothing unprintable is left."""
+    """A basic string of TOML: JSON's form is valid after unprintable characters were removed."""
     return json.dumps(printable(text), ensure_ascii=False)

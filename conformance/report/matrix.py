@@ -1,4 +1,4 @@
-"""The matrix of a page: for each source the scenarios by topology, each cell with what it says and where it leads."""
+"""The matrix of a page: for each source the scenarios by topology, each cell with its text and its link."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Table:
     source: str
     heads: tuple[tuple[str, tuple[str, ...]], ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    """For each scenario its cells, one a column."""
+    """For each scenario its cells, one for each column."""
 
 
 def tables(found: Digest) -> list[Table]:
-    """A table for each source. Beside each other they fit a narrow page as well as a wide one."""
+    """A table for each source. Side by side they fit a narrow page as well as a wide one."""
     targets = _targets(found)
     words = _words(found)
     out = []
@@ -65,7 +65,7 @@ def _cell(
 
 
 def _words(found: Digest) -> dict[tuple[str, str], list[str]]:
-    """For each trial and kind the checks whose verdict is of that kind."""
+    """For each trial and kind, the checks whose verdict has that kind."""
     checks: dict[tuple[str, str], list[str]] = {}
     for verdict in found.report.verdicts:
         kind = "flaky" if verdict.mark is Mark.FAIL and verdict.flaky is not None else verdict.mark.value

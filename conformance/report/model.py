@@ -1,4 +1,4 @@
-"""What a run of the suite found, as data: the one value that every report is made from, live or stored."""
+"""The result of a run of the suite, as data: the one value from which every report is made, live or stored."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .result import TrialResult
 from .run import Run
 
 SCHEMA = 1
-"""Version of the JSON report. Fields may be added under the same number; none changes its meaning or goes away."""
+"""Version of the JSON report. Fields may be added under the same number; none changes its meaning or is removed."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Report:
-    """All that a run of the suite over one loader found."""
+    """Everything that a run of the suite over one loader found."""
 
     loader: str
     contracts: Mapping[str, Contract]
@@ -38,7 +38,7 @@ class Report:
     """Entries of the known files that match nothing, or whose check now holds: one line each."""
     isolation: str = "fork"
     notes: tuple[str, ...] = ()
-    """What a reader must know of the run as a whole: one line each."""
+    """What a reader must know about the run as a whole: one line each."""
     run: Run = dataclasses.field(default_factory=Run)
 
     @functools.cached_property
@@ -52,7 +52,7 @@ class Report:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command ends with. Nothing run is not a pass."""
+        """The exit code of the command. A run without trials is not a pass."""
         summary = self.summary
         if summary["fail"] or self.stale_known:
             return ExitCode.BROKEN
@@ -77,11 +77,11 @@ class Report:
 
     @functools.cached_property
     def card(self) -> tuple[Fact, ...]:
-        """What was observed of the loader, before anything is judged."""
+        """What was observed about the loader, before any judgement."""
         return card(self.trials)
 
     def __str__(self) -> str:
-        """What the run came to, what one bad sample costs, and the first failures, in a few lines."""
+        """The result of the run, the cost of one bad sample, and the first failures, in a few lines."""
         head = f"{printable(self.loader)}: {self.conclusion}: {self.totals}"
         costs = [f"one bad sample: {printable(str(fact))}" for fact in self.card if fact.topic == "bad sample"]
         return "\n".join([head, *costs, *first_failures(self.verdicts, self.stale_known)])

@@ -22,7 +22,7 @@ class Column:
 
     @property
     def heads(self) -> tuple[str, str, str, str]:
-        """Workers, ranks, start method and whether workers persist, in words; empty where it goes without saying."""
+        """Workers, ranks, start method and whether workers persist, in words; empty if it is the usual value."""
         topology = self.topology
         return str(topology.workers), str(topology.ranks), topology.start_method or "", "yes" if topology.persistent else ""
 
@@ -30,15 +30,15 @@ class Column:
         return cell(self.topology, self.source)
 
 
-_MOST_NAMES = 12  # of scenarios in one place; what a loader's contract rules out would else list them all
+_MOST_NAMES = 12  # scenarios in one place; otherwise everything that a loader's contract excludes would be listed
 _FIRST_NAMES = 4
 _HEADS = ("workers", "ranks", "start", "persistent")
 
 
 def heads(columns: Sequence[Column]) -> list[tuple[str, tuple[str, ...]]]:
-    """What stands over columns, besides their source: for each line its name, and the word for each column.
+    """The headings above columns, besides their source: for each line its name, and the word for each column.
 
-    A line that says of every column what goes without saying is left out.
+    A line with the usual value in every column is left out.
     """
     lines = zip(_HEADS, zip(*(column.heads for column in columns), strict=True), strict=True)
     return [(name, words) for name, words in lines if name == "workers" or any(word not in ("1", "") for word in words)]
@@ -54,7 +54,7 @@ def in_words(cells: Iterable[tuple[str, Column]], ran: Mapping[str, set[Column]]
 
     Args:
         ran: the columns in which each scenario was run.
-        most: texts; what is beyond them is counted. None: all.
+        most: the maximum number of texts; the others are counted. None: no maximum.
     """
     by_scenario: dict[str, dict[Column, None]] = collections.defaultdict(dict)
     for scenario, column in cells:
@@ -77,7 +77,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _where(found: Sequence[Column], ran: Collection[Column]) -> str:
-    """In which of the columns that were run: in words where words fit exactly."""
+    """In which of the columns that were run: in words if words fit exactly."""
     if not ran:
         return ""
     sources = {column.source for column in ran}

@@ -16,7 +16,7 @@ from ..judging.verdict import Verdict
 
 @dataclasses.dataclass(frozen=True)
 class TrialResult:
-    """One trial with its verdicts, and what arrived of what should."""
+    """One trial with its verdicts, and how many of the expected samples arrived."""
 
     spec: TrialSpec
     verdicts: tuple[Verdict, ...]
@@ -37,7 +37,7 @@ class TrialResult:
 
     @property
     def place(self) -> tuple[str, str, Topology]:
-        """(scenario, source, topology): what verdicts and trials are joined by."""
+        """(scenario, source, topology): the key that joins verdicts and trials."""
         return self.spec.scenario, self.spec.source, self.spec.topology
 
     @property
@@ -64,7 +64,7 @@ class TrialResult:
 
     @classmethod
     def from_json(cls, loader: str, data: Mapping[str, Any], verdicts: Iterable[Verdict] = ()) -> TrialResult:
-        """From an entry of a JSON report. The entry names the question only: the spec comes without its plan."""
+        """From an entry of a JSON report. The entry names only the question: the spec has no plan."""
         spec = TrialSpec(
             loader=loader,
             directory="",

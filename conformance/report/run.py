@@ -1,4 +1,4 @@
-"""How a report came about: with which badbatch, when, by which command, and over how many samples."""
+"""How a report was made: with which badbatch, when, by which command, and over how many samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What was asked, and when. Empty or None: not known, as in reports of badbatch 0.1.0."""
+    """The settings and the time of a run. Empty or None: not known, as in reports of badbatch 0.1.0."""
 
     badbatch: str = ""
     """The version that ran the suite."""
@@ -20,19 +20,19 @@ class Run:
     command: str = ""
     """As it was typed, quoted for a shell."""
     samples: int | None = None
-    """Samples in a source, where the scenario does not say."""
+    """Samples in a source, unless the scenario sets it."""
     batch_size: int | None = None
     """Samples in a batch, unless the scenario sets it."""
 
     @classmethod
     def now(cls, samples: int, batch_size: int, command: str = "") -> Run:
-        """A run that begins now, with the badbatch that is installed."""
+        """A run that begins now, with the installed badbatch."""
         began = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         return cls(importlib.metadata.version("badbatch"), began, command, samples, batch_size)
 
     @property
     def date(self) -> str:
-        """``2026-01-31 12:00 UTC``; empty where it is not known."""
+        """``2026-01-31 12:00 UTC``; empty if it is not known."""
         try:
             return f"{datetime.datetime.fromisoformat(self.began):%Y-%m-%d %H:%M} UTC"
         except ValueError:
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def size(self) -> str:
-        """``40 samples in batches of 4``; empty where it is not known."""
+        """``40 samples in batches of 4``; empty if it is not known."""
         return "" if self.samples is None else f"{self.samples} samples in batches of {self.batch_size}"
 
     def to_json(self) -> dict[str, Any]:
@@ -49,5 +49,5 @@ class Run:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Run:
-        """The inverse of :meth:`to_json`; fields that this version does not know are passed over."""
+        """The inverse of :meth:`to_json`; fields that this version does not know are ignored."""
         return cls(**{field.name: data[field.name] for field in dataclasses.fields(cls) if field.name in data})

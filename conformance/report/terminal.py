@@ -20,7 +20,7 @@ from .printable import printable
 WIDTH = 100
 """Columns of a report that does not go to a terminal."""
 
-LOOK_AT_FILES = "add --keep-corpus DIR to have the files of this trial in DIR, to look at them"
+LOOK_AT_FILES = "add --keep-corpus DIR to keep the files of this trial in DIR"
 _LABEL = 11
 STYLES = {
     "fail": "bold red",
@@ -46,7 +46,7 @@ def render(report: Report, *, width: int = WIDTH, colour: bool = False) -> str:
 
 
 def render_last_line(report: Report, *, colour: bool = False) -> str:
-    """The last line of the summary alone."""
+    """Only the last line of the summary."""
     return to_string([_last_line(digest(report))], colour)
 
 
@@ -100,13 +100,13 @@ def _failure(group: Broken, width: int) -> Iterator[Text]:
     if group.sometimes:
         yield from field("sometimes", "; ".join(group.sometimes), width)
     if verdict.replay:
-        yield from field("again", verdict.replay, len(verdict.replay) + width)  # a command is copied: it stays one line
+        yield from field("again", verdict.replay, len(verdict.replay) + width)  # users copy the command: it stays one line
         if verdict.files:
             yield from field("", LOOK_AT_FILES, width)
 
 
 def _samples(verdict: Verdict, width: int) -> Iterator[Text]:
-    """Which samples, and whose: at most five spans of each kind, then a count."""
+    """Which samples, and whose share they were: at most five spans of each kind, then a count."""
     for label, samples in (("lost", verdict.lost), ("doubled", verdict.duplicated), ("samples", verdict.witnesses)):
         if samples:
             whose = f", {verdict.share}" if verdict.share and label == "lost" else ""
@@ -141,7 +141,7 @@ def _summary(found: Digest, width: int) -> Iterator[Text]:
 
 
 def findings(found: Digest, width: int) -> Iterator[Text]:
-    """Broken promises, known failures, inconclusive verdicts, what does not apply, and the last line."""
+    """Broken promises, known failures, inconclusive verdicts, what is not applicable, and the last line."""
     for group in found.broken:
         yield Text("")
         yield from _failure(group, width)
@@ -171,7 +171,7 @@ def findings(found: Digest, width: int) -> Iterator[Text]:
 
 
 def _fix_first(found: Digest, width: int) -> Iterator[Text]:
-    """The distinct promises broken, at most ten; where there is one, the failure above says it all."""
+    """The distinct promises broken, at most ten; if there is only one, the failure above is enough."""
     if len(found.first) < 2:
         return
     yield from heading("Fix these first")
@@ -179,17 +179,17 @@ def _fix_first(found: Digest, width: int) -> Iterator[Text]:
         verdict = first.worst.verdict
         yield Text.assemble(f"  {number:2}  ", (verdict.check, "bold"), f"   {first.extent}")
         tail = f" [{verdict.diagnosis.id}]" if verdict.diagnosis else ""
-        cause = textwrap.shorten(printable(first.cause), 2 * (width - 10) - len(tail), placeholder=" …")  # it is shown whole above
+        cause = textwrap.shorten(printable(first.cause), 2 * (width - 10) - len(tail), placeholder=" …")  # it is shown in full above
         for line in textwrap.wrap(cause + tail, width - 6, break_long_words=False, break_on_hyphens=False):
             yield Text(f"      {line}")
         if verdict.replay:
-            yield Text(f"      {verdict.replay}", "dim")  # a command is copied: it stays one line
+            yield Text(f"      {verdict.replay}", "dim")  # users copy the command: it stays one line
     if len(found.first) > MOST_FIRST:
         yield Text(f"      and {count(len(found.first) - MOST_FIRST, 'more promise')} broken, shown above")
 
 
 def about(found: Digest, width: int) -> Iterator[Text]:
-    """What was run, and the contract: declared and inferred parts apart."""
+    """What was run, and the contract: declared and inferred parts separated."""
     report = found.report
     versions = [f"{name} {version}" for name, version in report.versions.items()]
     yield Text.assemble(
@@ -215,7 +215,7 @@ def about(found: Digest, width: int) -> Iterator[Text]:
 
 
 def _matrix(found: Digest, width: int) -> Iterator[Text]:
-    """Scenarios × topologies, in as many blocks as do not fit side by side."""
+    """Scenarios × topologies, in as many blocks as needed to fit the width."""
     if not found.rows:
         return
     label = max(len(name) for name, _ in found.rows) + 4
@@ -249,7 +249,7 @@ def legend(kinds: Iterable[str], width: int) -> Iterator[Text]:
 
 
 def _blocks(columns: Sequence[Column], room: int, cell: int) -> Iterator[list[int]]:
-    """Indices of columns that fit side by side; a source begins a new block where it does not fit as a whole."""
+    """Indices of columns that fit side by side; a source begins a new block if it does not fit as a whole."""
     block: list[int] = []
 
     def used(more: Sequence[int]) -> int:
@@ -271,7 +271,7 @@ def _blocks(columns: Sequence[Column], room: int, cell: int) -> Iterator[list[in
 
 
 def _gaps(columns: Sequence[Column], cell: int) -> list[int]:
-    """Blanks before each column: none within a source; before another, at least as many as the first one's name needs."""
+    """Blanks before each column: none within a source; before another source, at least as many as the first one's name needs."""
     gaps = []
     for before, column in zip([None, *columns], columns, strict=False):
         if before is None or before.source == column.source:
@@ -283,7 +283,7 @@ def _gaps(columns: Sequence[Column], cell: int) -> list[int]:
 
 
 def _head(columns: Sequence[Column], label: int, cell: int, with_source: bool) -> Iterator[Text]:
-    """What the columns mean, one line for the source and for each of their heads."""
+    """The headings of the columns, one line for the source and one for each other heading."""
     if with_source:
         yield Text(_source_line(columns, label, cell), "dim")
     for name, words in heads(columns):

@@ -1,4 +1,4 @@
-"""One trial as text: how it ended, what every check says of it, and the evidence where it was cut short."""
+"""One trial as text: how it ended, the verdict of every check, and the evidence if it was cut short."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _text(report: Report, history: History, width: int) -> Iterator[Text]:
             line.append(f"   {printable(cause)}", "dim")
         yield line
     if not history.complete and history.output:
-        yield from heading("The last that was printed")
+        yield from heading("The last printed lines")
         for text in history.output.splitlines()[-_LINES_PRINTED:]:
             indent = len(text) - len(text.lstrip(" "))
             yield Text(f"  {' ' * indent}{printable(text)}")

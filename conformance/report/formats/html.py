@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @report_format("html", suffix=".html", title="Write the report as one self-contained HTML file.")
 def reports(found: Sequence[Report]) -> str:
-    """A page over one or several reports."""
+    """A page about one or several reports."""
     from .. import html
 
     return html.dumps(found)
