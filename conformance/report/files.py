@@ -26,7 +26,7 @@ def check_target(path: Path, directory: Path = Path("."), format: Format[Any] | 
         return
     must_be_writable(directory / path)
     if format is not None and not format.replaces and (directory / path).exists():
-        raise UserError(f"cannot write {path}: it is there already; give the name of a new file")
+        raise UserError(f"cannot write {path}: it already exists; give the name of a new file")
 
 
 def write(name: str, path: Path, reports: Sequence[Report], directory: Path = Path(".")) -> None:
