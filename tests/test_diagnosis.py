@@ -122,7 +122,7 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("file-left-at-first-error", "loss-factor", "0-3 4-6 end", {**_stored(CutLine(), "jsonl"), "batch": 2}),
     ("error-swallowed-by-thread", "no-lost-batches", "read0-3 0-3 read4 fault5 end", {"samples": 16, "output": _THREAD}),
     ("error-swallowed-by-thread", "no-lost-batches", "read0-3 0-3 read4 fault5 end", {"samples": 16}),
-    ("error-swallowed-by-thread", "finite-epoch", "ask read0-3 0-3 ask read4 fault5 stalled", {"samples": 16}),
+    ("error-swallowed-by-thread", "finite-epoch", "read0-3 0-3 read4 fault5 ask stalled", {"samples": 16}),
     ("worker-left-at-first-error", "no-lost-batches",
      "w0:read0-3 0-3 w1:read4 w1:fault5 raise w0:read8-11 8-11 end", {"samples": 24, "workers": 2}),
     ("worker-left-at-first-error", "no-lost-batches",
@@ -140,6 +140,9 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
      {**_stored(JpegCutScan(), "imagefolder"), "contract": RAISES}),
     ("batch-lost-worker-alive", "no-lost-batches", "w0:read0-3 0-3 w1:read4-7 w1:read12-15 12-15 w0:read8-11 8-11 end", _PAIR),
     ("batch-lost-worker-alive", "finite-epoch", "w0:read0-3 0-3 w1:read4-7 ask stalled", _PAIR),
+    ("error-dropped-with-its-batch", "no-lost-batches", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 8-11 end", {"workers": 2}),
+    ("error-dropped-with-its-batch", "contract-kept", "0-3 fault4 8-11 end", {"plan": {4: Raise(), 5: Raise(), 6: Raise(), 7: Raise()}}),
+    ("error-replaced", "error-kept", "0-3 fault5 raise:RuntimeError 8-11 end", {"plan": {5: RaiseTwoArgumentError()}}),
     ("skip-counter-in-worker", "exact-skip-count", "0-3 w0:fault5 4,6,7 8-11 end skipped0", {"workers": 1, "contract": SKIPS}),
     ("oddity-taken-for-missing", "oddities-kept", "0-3 fault5 4,6,7 skip5 8-11 end",
      {"plan": {5: EmptyTensor()}, "contract": SKIPS}),
@@ -182,6 +185,8 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
      "r0:read0,3,5,6 r1:read2,5,6,7 0,3 5,6 end r1:2,5 r1:6,7 r1:end", {**_TWO_RANKS, "shuffle": True}),
     # One sample is read again by the other worker: a retry.
     ("not-split-by-worker", "no-duplicates", "w0:read0-3 w1:read4-7 w1:read3 0-3 4-7 3 end", {"samples": 8, "workers": 2}),
+    # Each worker reads the whole stream, and delivers its part.
+    ("not-split-by-worker", "no-duplicates", "w0:read0-7 w1:read0-7 0-3 4-7 3 end", {"samples": 8, "workers": 2}),
     # Padding repeats a sample on a second rank.
     ("not-split-by-rank", "no-duplicates", "0,2,4 end r1:1,3,0 r1:end", {"samples": 5, "batch": 3, "ranks": 2}),
     # Doubled and lost, but on one rank.
@@ -229,8 +234,14 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("position-stuck", "contract-kept", "fault5 raise 0-3 raise 8-11 raise end", {}),
     # Three retries are a limit.
     ("retry-without-end", "contract-kept", "0-3 " + "fault5 " * 4 + "4,6,7 8-11 end", {}),
+    # An error tells of it; another batch is gone.
+    ("error-dropped-with-its-batch", "no-lost-batches", "w0:read0-3 0-3 w1:read4 w1:fault5 raise w0:read8-11 end", {"workers": 2}),
+    ("error-dropped-with-its-batch", "no-lost-batches", "w0:read0-3 w1:read4 w1:fault5 w0:read8-11 8-11 end", {"workers": 2}),
+    # The error is that of the sample.
+    ("error-replaced", "error-kept", "0-3 fault5 raise 8-11 end", {}),
     # Read in the call of next(), by no thread.
     ("error-swallowed-by-thread", "no-lost-batches", "ask read0-3 0-3 ask read4 fault5 end", {"samples": 16}),
+    ("error-swallowed-by-thread", "finite-epoch", "ask read0-3 0-3 ask read4 fault5 stalled", {"samples": 16}),
     # The worker goes on after its error.
     ("worker-left-at-first-error", "no-lost-batches",
      "w0:read0-3 0-3 w1:read4 w1:fault5 raise w1:read8-11 8-11 end", {"samples": 24, "workers": 2}),
@@ -248,6 +259,13 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
      {**_stored(JpegCutScan(), "imagefolder"), "contract": RAISES, "samples": 12}),
     # The samples were never read.
     ("batch-lost-worker-alive", "no-lost-batches", "w0:read0-3 0-3 w0:read8-11 8-11 12-15 end", _PAIR),
+    # Two workers read them: one of them passed them.
+    ("batch-lost-worker-alive", "no-lost-batches", "w0:read0-7 w1:read0-7 0-3 8-11 12-15 end", _PAIR),
+    # They were read beside a damaged sample.
+    ("batch-lost-worker-alive", "no-lost-batches",
+     "w0:read0-3 0-3 w1:read4 w1:fault5 w1:read6-7 w0:read8-11 8-11 end", {"workers": 2}),
+    # The epoch ended with an error.
+    ("batch-lost-worker-alive", "no-lost-batches", "w0:read0-3 w1:read4-7 0-3 w1:fault12 raise end", {**_PAIR, "samples": 13}),
     # The worker that had read them hangs.
     ("batch-lost-worker-alive", "no-lost-batches",
      "w0:read0-3 0-3 w1:read4-7 w1:fault9 ask +1s raise:TimeoutError:timed_out end",

@@ -167,6 +167,11 @@ def spans(samples: Any, limit: int = 5) -> str:
     return f"{shown} and {rest} more" if rest else shown
 
 
+def was(number: int) -> str:
+    """``was`` or ``were``."""
+    return "was" if number == 1 else "were"
+
+
 def count(number: int, noun: str) -> str:
     """``1 sample``, ``3 samples``, ``2 batches``."""
     if number == 1:

@@ -30,24 +30,28 @@ class Entry:
     """The ids of the diagnoses that are tried after this one: their rules fit some of its histories too, and say less."""
     rule: Rule
     """The cause in one clause with the numbers of this history, or None where the pattern does not fit."""
+    of_workers: bool = False
+    """Whether it blames what happens between workers and consumer: it is withdrawn where the same fails without workers."""
 
 
 _REGISTRY: dict[str, Entry] = {}
 
 
 def diagnosis(
-    id: str, *, cause: str, fix: str, explains: Sequence[str], before: Sequence[str] = ()
+    id: str, *, cause: str, fix: str, explains: Sequence[str], before: Sequence[str] = (), of_workers: bool = False
 ) -> Callable[[Rule], Rule]:
     """Register a rule as the diagnosis ``id``.
 
     Args:
         before: the diagnoses that are tried after this one. Name those whose rules can fit the same trial and say less.
+        of_workers: it blames what happens between workers and consumer; where the same check fails in the same way without
+            workers, it is withdrawn.
     """
 
     def register(rule: Rule) -> Rule:
         if id in _REGISTRY:
             raise ValueError(f"two diagnoses are called {id!r}")
-        _REGISTRY[id] = Entry(id, cause, fix, frozenset(explains), tuple(before), rule)
+        _REGISTRY[id] = Entry(id, cause, fix, frozenset(explains), tuple(before), rule, of_workers)
         registry.cache_clear()
         return rule
 

@@ -9,14 +9,16 @@ import numpy as np
 from ...harness.faults import Effect
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import Events
-from ..checks.base import count, spans
+from ..checks.base import count, spans, was
 from ..judging.ledger import Stop
 from ..judging.raised import quoted
 from .base import diagnosis
 from .case import READS_WRONGLY, Case, Mask
 
-_FEEDER = re.compile(r"multiprocessing.queues\.py\", line \d+, in _feed")
-_THREAD_DIED = "Exception in thread "  # the first words of threading.excepthook
+_FEEDER = re.compile(r"multiprocessing.queues\.py\", line \d+, in _feed\n(?:[ \t].*\n|\n)*(\S.*)")
+"""The traceback of a thread that feeds a queue, with the error at its end."""
+_THREAD_DIED = re.compile(r"Exception in thread .*\n(?:[ \t].*\n|Traceback .*\n|\n)*(\S.*)")
+"""What threading.excepthook prints, with the error at its end."""
 
 _LOSSES = ("no-lost-batches", "contract-kept", "finite-epoch", "full-batches", "ranks-in-step", "crash-surfaces", "fresh-epoch")
 
@@ -27,8 +29,9 @@ def _after(events: Events, moment: np.void) -> Events:
 
 
 def _beyond_its_batch(case: Case) -> bool:
-    """Whether more good samples are lost than those that share a batch with a damaged one."""
-    return _number(case.lost) > _number(case.mask(case.faults["sample"])) * (case.spec.batch_size - 1)
+    """Whether more samples are gone than those that share a batch with a damaged one."""
+    gone = case.lost | (case.missing & ~case.read)
+    return _number(gone) > _number(case.mask(case.faults["sample"])) * (case.spec.batch_size - 1)
 
 
 def _number(which: Mask) -> int:
@@ -41,13 +44,14 @@ def _number(which: Mask) -> int:
     fix="Remember which batches each worker was given, and give those of a dead one to another.",
     explains=_LOSSES,
     before=("batch-lost-worker-alive",),
+    of_workers=True,
 )
 def dead_worker_takes_its_queue(case: Case) -> str | None:
     for death in case.struck(Effect.CRASH):
         rank = int(death["rank"])
         if not case.in_worker(np.array([death]))[0] or not case.lost.any() or case.waits_for_ever(rank):
             continue
-        if not len(_after(case.raised(), death)):
+        if not len(_after(case.raised(), death)) or case.ends_with is not None:
             continue
         lost, unread = _number(case.lost), _number(case.lost & ~case.read)
         how = f", {unread} of them never read" if 0 < unread < lost else ", never read" if unread else ", though read"
@@ -126,19 +130,18 @@ def death_taken_for_end(case: Case) -> str | None:
     before=("error-swallowed-by-thread", "not-split-by-worker", "batched-per-worker"),
 )
 def batch_unpicklable(case: Case) -> str | None:
+    fed = _FEEDER.search(case.history.output)
+    said = f": {fed[1].strip()[:120]}" if fed else ""
     struck = case.struck(Effect.UNPICKLABLE)
     suspects = struck[case.in_worker(struck)] if len(struck) else struck
     for fault in suspects:
         rank = int(fault["rank"])
         if case.epoch.arrivals[fault["sample"]] or len(_after(case.raised(rank), fault)):
             continue
-        return (
-            f"sample {fault['sample']} was read in {case.reader(fault)}, and its batch vanished when it was to be pickled"
-            + (f": {case.last_words}" if case.last_words else "")
-        )
+        return f"sample {fault['sample']} was read in {case.reader(fault)}, and its batch was lost when it was pickled{said}"
     kept = _number(case.read_whole & (case.epoch.arrivals == 0))
-    if not len(struck) and kept and _FEEDER.search(case.history.output):
-        return f"{count(kept, 'sample')} were read whole, and vanished when they were to be pickled: {case.last_words}"
+    if not len(struck) and kept and fed:
+        return f"{count(kept, 'sample')} {was(kept)} read whole, and lost when the batch was pickled{said}"
     return None
 
 
@@ -161,19 +164,20 @@ def _reads_ahead(case: Case, rank: int) -> bool:
     before=("false-end",),
 )
 def error_swallowed_by_thread(case: Case) -> str | None:
-    faults = case.struck(*READS_WRONGLY)
-    for fault in faults:
+    died = _THREAD_DIED.search(case.history.output)
+    said = f" ({died[1].strip()[:120]})" if died else ""
+    for fault in case.struck(*READS_WRONGLY):
         rank = int(fault["rank"])
-        if case.consumers.get(rank) != int(fault["pid"]) or len(_after(case.raised(rank), fault)) or case.goes_on_reading(fault):
+        if case.consumers.get(rank) != int(fault["pid"]) or len(_after(case.raised(rank), fault)):
             continue
         if not case.missing[fault["sample"]] or case.epoch.stops[rank] not in (Stop.END, Stop.CUT):
             continue
+        if not died and (case.goes_on_reading(fault) or not _reads_ahead(case, rank)):
+            continue  # the consumer's own thread may have read it
         waits = case.waits_for_ever(rank)
-        if not waits and not (_THREAD_DIED in case.history.output or _reads_ahead(case, rank)):
-            continue
         if waits or _beyond_its_batch(case):
             then = "the consumer waits for it" if waits else "the epoch ended as if it were done"
-            return f"the thread that read ahead died in sample {fault['sample']}, and {then}"
+            return f"the thread that reads ahead died after it had read sample {fault['sample']}{said}, and {then}"
     return None
 
 
@@ -183,10 +187,12 @@ def error_swallowed_by_thread(case: Case) -> str | None:
     fix="Catch the error inside the loop, pass it on as that batch's result, and go on with the next batch.",
     explains=_LOSSES,
     before=("false-end",),
+    of_workers=True,
 )
 def worker_left_at_first_error(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)
-    unread = _number(case.lost & ~case.read)
+    gone = (case.lost | case.missing) & ~case.read
+    unread = _number(gone)
     if not case.workers or not unread:
         return None
     for fault in faults:
@@ -201,7 +207,7 @@ def worker_left_at_first_error(case: Case) -> str | None:
             who = "a worker" if own else case.reader(fault)
             return (
                 f"{who} left its loop at its first error, in sample {fault['sample']}: "
-                f"{count(unread, 'good sample')} were never read after it"
+                f"{count(unread, 'good sample' if case.lost.any() else 'sample')} {was(unread)} never read after it"
             )
     return None
 
@@ -215,9 +221,11 @@ def worker_left_at_first_error(case: Case) -> str | None:
 )
 def false_end(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)
-    lost = _number(case.lost)
+    gone = case.lost | (case.missing & ~case.read)
+    lost = _number(gone)
     if not lost or not _beyond_its_batch(case):
         return None
+    what = "good sample" if case.lost.any() else "damaged sample"
     for fault in faults:
         rank = int(fault["rank"])
         if case.epoch.stops[rank] is not Stop.END:
@@ -228,13 +236,13 @@ def false_end(case: Case) -> str | None:
             whose = f"the share of {case.reader(fault)}" if _others_went_on(case, fault) else f"the epoch, at call {calls} of next(),"
             return (
                 f"{whose} ended after the fault of sample {fault['sample']}, without an error: "
-                f"{count(lost, 'good sample')} did not come"
+                f"{count(lost, what)} did not come"
             )
         got = case.history.of(Kind.GOT, epoch=case.epoch.number, rank=rank)
-        if len(told) and not np.any(got["time"] > told[0]["time"]) and (case.lost & ~case.read).any():
+        if len(told) and not np.any(got["time"] > told[0]["time"]) and (gone & ~case.read).any():
             return (
                 f"the epoch ended with the error of sample {fault['sample']} ({quoted(case.history, told[0])}), and "
-                f"{count(lost, 'good sample')} did not come"
+                f"{count(lost, what)} did not come"
             )
     return None
 
@@ -253,13 +261,16 @@ def _others_went_on(case: Case, fault: np.void) -> bool:
     cause="A batch that was read completely is lost on its way to the consumer, while its worker is alive.",
     fix="Count the batches sent and received, and raise where one is missing; never drop a result because of another's error.",
     explains=_LOSSES,
+    of_workers=True,
 )
 def batch_lost_worker_alive(case: Case) -> str | None:
     dead = case.struck(Effect.CRASH, Effect.STALL)["pid"]
-    vanished = case.lost & case.read_whole
-    if not vanished.any() or case.spec.drop_last:
+    vanished = case.lost & case.read_whole & ~_beside_a_fault(case)
+    if not vanished.any() or case.spec.drop_last or case.ends_with is not None:
         return None
     readers = case.reads[vanished[case.reads["sample"]]]
+    if len(np.unique(readers["sample"])) < len(readers):
+        return None  # several processes read it: one of them passed it, and which of them owed it is not seen
     readers = readers[~np.isin(readers["pid"], dead)]
     readers = readers[case.in_worker(readers)] if len(readers) else readers
     if not len(readers) or (vanished & ~case.mask(readers["sample"])).any():
@@ -268,7 +279,52 @@ def batch_lost_worker_alive(case: Case) -> str | None:
     if not waits and not case.epoch.whole:
         return None
     then = "the consumer waits for them" if waits else "the epoch went on without them"
+    number = _number(vanished)
     return (
-        f"{count(_number(vanished), 'good sample')} ({spans(np.flatnonzero(vanished))}) were read whole, the first by "
-        f"{case.reader(readers[0])}, which lives, and {then}"
+        f"{count(number, 'good sample')} ({spans(np.flatnonzero(vanished))}) {was(number)} read whole by {case.reader(readers[0])}, which "
+        f"lives, and {then}"
     )
+
+
+def _beside_a_fault(case: Case) -> Mask:
+    """The samples that the process which met a fault read so near to it that they may be of the same batch."""
+    beside = case.mask(case.faults["sample"])
+    reach = case.spec.batch_size - 1
+    for pid in np.unique(case.faults["pid"]):
+        order = case.reads[case.reads["pid"] == pid]["sample"]
+        for at in np.flatnonzero(np.isin(order, case.faults["sample"])):
+            beside[order[max(0, at - reach) : at + reach + 1]] = True
+    return beside
+
+
+@diagnosis(
+    "error-dropped-with-its-batch",
+    cause="An error is caught and dropped with the batch in which it happened.",
+    fix="Raise the error in place of the batch, and go on with the next batch at the next call of next().",
+    explains=(*_LOSSES, "correct-timeout", "exact-skip-count"),
+    before=("skips-not-counted", "damage-shrinks-one-rank", "batch-lost-worker-alive"),
+)
+def error_dropped_with_its_batch(case: Case) -> str | None:
+    faults = case.struck(*READS_WRONGLY, Effect.STALL)
+    if not len(faults) or not case.epoch.whole or any(case.epoch.errors) or case.epoch.reported_total:
+        return None
+    unread = case.missing & ~case.read
+    lost = case.lost | unread
+    if not lost.any() or _beyond_its_batch(case) or not case.missing[faults["sample"]].any():
+        return None
+    if (lost & ~_near_a_fault(case)).any():
+        return None
+    number = _number(lost)
+    return (
+        f"no error tells of sample {faults[0]['sample']}, which {case.reader(faults[0])} read, and "
+        f"{count(number, 'sample')} beside it ({spans(np.flatnonzero(lost))}) did not come either: the epoch went on without the batch"
+    )
+
+
+def _near_a_fault(case: Case) -> Mask:
+    """The samples that may share a batch with a damaged one: read next to it, or next to it in order and never read."""
+    near = _beside_a_fault(case)
+    reach = (case.spec.batch_size - 1) * case.ranks
+    for sample in np.unique(case.faults["sample"]):
+        near[max(0, int(sample) - reach) : int(sample) + reach + 1] = True
+    return near

@@ -62,6 +62,10 @@ def not_split_by_worker(case: Case) -> str | None:
         shared = _shared(mine, "pid", case.spec.samples)
         if len(pids) < 2 or not len(shared) or len(shared) < _MOST * np.count_nonzero(case.mask(mine["sample"])):
             continue
+        # Workers that pass the samples of others, or try a damaged one again, read the same samples and deliver each once.
+        came = case.arrived[case.arrived["rank"] == rank]["sample"]
+        if not len(came) or np.count_nonzero(np.bincount(came, minlength=case.spec.samples) > 1) < _MOST * len(np.unique(came)):
+            continue
         also = ""
         if len(_shared(case.reads, "rank", case.spec.samples)) > _MOST * case.spec.samples:
             also = ", and so did those of the other ranks"
@@ -81,9 +85,10 @@ def not_split_by_rank(case: Case) -> str | None:
     if case.ranks < 2 or not len(case.arrived):
         return None
     shared = _shared(case.arrived, "rank", case.spec.samples)
-    if len(shared) <= case.expected.pad_budget or len(shared) < _MOST * case.spec.samples:
+    came = len(np.unique(case.arrived["sample"]))
+    if len(shared) <= case.expected.pad_budget or len(shared) < _MOST * came:
         return None
-    return f"{len(shared)} of {count(case.spec.samples, 'sample')} arrived on more than one of {case.ranks} ranks"
+    return f"{len(shared)} of {count(came, 'sample')} arrived on more than one of {case.ranks} ranks"
 
 
 @diagnosis(
@@ -154,6 +159,7 @@ def _tails(case: Case, samples: Ids) -> dict[int, Ids]:
     'declare @loader(short_batches="per-worker").',
     explains=("no-lost-batches", "honest-length", "fresh-epoch"),
     before=("batched-per-worker",),
+    of_workers=True,
 )
 def drop_last_per_worker(case: Case) -> str | None:
     missing = np.flatnonzero(case.epoch.arrivals == 0)
@@ -179,6 +185,7 @@ def drop_last_per_worker(case: Case) -> str | None:
     'declare @loader(short_batches="per-worker").',
     explains=("full-batches", "honest-length"),
     before=("false-end",),
+    of_workers=True,
 )
 def batched_per_worker(case: Case) -> str | None:
     arrived = case.history.of(Kind.ARRIVED, epoch=case.epoch.number)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ...harness.corpus.damage.oddities import PictureOddity
 from ...harness.faults import Effect
 from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind
-from ..checks.base import count, spans
+from ..checks.base import count, spans, was
 from ..judging.ledger import Fate
+from ..judging.raised import quoted
 from .base import diagnosis
 from .case import Case, Ids
 
@@ -62,8 +65,8 @@ def skip_counter_in_worker(case: Case) -> str | None:
     if counted > len(gone) - len(in_workers):
         return None
     return (
-        f"{count(len(in_workers), 'sample')} ({spans(in_workers)}) were skipped in {case.reader(faults[0])}, and loader.skipped "
-        f"says {counted}"
+        f"{count(len(in_workers), 'sample')} ({spans(in_workers)}) {was(len(in_workers))} skipped in {case.reader(faults[0])}, and "
+        f"loader.skipped says {counted}"
     )
 
 
@@ -78,10 +81,8 @@ def skips_not_counted(case: Case) -> str | None:
     counted = case.epoch.reported_total
     if not len(gone) or (counted or 0) >= len(gone) or any(case.epoch.errors) or case.lost.any():
         return None
-    said = "nothing was reported" if counted is None else f"{count(counted, 'skip')} was reported" if counted == 1 else (
-        f"{counted} skips were reported"
-    )
-    return f"{count(len(gone), 'sample')} ({spans(gone)}) {'was' if len(gone) == 1 else 'were'} left out, and {said}"
+    said = "nothing was reported" if counted is None else f"{count(counted, 'skip')} {was(counted)} reported"
+    return f"{count(len(gone), 'sample')} ({spans(gone)}) {was(len(gone))} left out, and {said}"
 
 
 @diagnosis(
@@ -101,25 +102,49 @@ def oddity_taken_for_missing(case: Case) -> str | None:
     return f"{count(len(odd), 'good sample')} ({spans(odd)}) with the oddity {kind} did not arrive as good"
 
 
+def _came_out_as(case: Case) -> Iterator[tuple[np.void, str, np.void]]:
+    """Where an error came out with another class: the fault, the class of the source's error, and the error that came."""
+    for fault in case.struck(Effect.ERROR, Effect.TRANSIENT):
+        raised = case.raised(int(fault["rank"]))
+        done = case.done[(case.done["sample"] == fault["sample"]) & (case.done["flags"] == 1)]
+        after = raised[raised["time"] >= fault["time"]]
+        if not len(after) or not len(done):
+            continue
+        source = case.history.text(done[0], "type")
+        came = case.history.texts.get((int(after[0]["pid"]), int(after[0]["aux"])), {})
+        if source and source not in came.get("bases", [source]):
+            yield fault, source, after[0]
+
+
+@diagnosis(
+    "error-replaced",
+    cause="The loader catches the error, and raises one of another class in its place.",
+    fix="Raise the error itself (a bare raise, or add_note() to add to its message), or an error of a class that inherits from its own.",
+    explains=("error-kept",),
+    before=("class-lost-in-transit",),
+)
+def error_replaced(case: Case) -> str | None:
+    for fault, source, came in _came_out_as(case):
+        behind = [kind for kind, _ in case.history.causes(came)]
+        if source in behind or not case.in_worker(np.array([fault]))[0]:
+            return f"sample {fault['sample']} raised {_short(source)}, and the loader raised {quoted(case.history, came)}"
+    return None
+
+
 @diagnosis(
     "class-lost-in-transit",
     cause="The error is built again from its message when it leaves the worker, and its class does not allow that.",
     fix="Send the error itself where it can be pickled, and raise it as the cause of one that names it where it cannot.",
     explains=("error-kept",),
+    of_workers=True,
 )
 def class_lost_in_transit(case: Case) -> str | None:
-    texts = case.history.texts
-    for fault in case.struck(Effect.ERROR, Effect.TRANSIENT):
-        raised = case.raised(int(fault["rank"]))
-        done = case.done[(case.done["sample"] == fault["sample"]) & (case.done["flags"] == 1)]
-        after = raised[raised["time"] >= fault["time"]]
-        if not len(after) or not len(done) or not case.in_worker(np.array([fault]))[0]:
-            continue
-        source = str(texts.get((int(done[0]["pid"]), int(done[0]["aux"])), {}).get("type", ""))
-        came = texts.get((int(after[0]["pid"]), int(after[0]["aux"])), {})
-        if source and source not in came.get("bases", [source]):
-            return (
-                f"{case.reader(fault)} raised {source.rpartition('.')[2]} in sample {fault['sample']}, and the consumer got "
-                f"{str(came.get('type', '')).rpartition('.')[2]}"
-            )
+    for fault, source, came in _came_out_as(case):
+        if case.in_worker(np.array([fault]))[0]:
+            got = _short(case.history.text(came, "type"))
+            return f"{case.reader(fault)} raised {_short(source)} in sample {fault['sample']}, and the consumer got {got}"
     return None
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]

@@ -19,6 +19,7 @@ from ...harness.processes.supervisor import Supervisor
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from .. import known
+from ..diagnoses.comparing import compared
 from ..judging.doubts import not_struck
 from ..judging.verdict import Mark, Verdict
 from ..options import Options
@@ -291,7 +292,9 @@ class Suite:
     ) -> tuple[TrialResult, list[Verdict]]:
         """The result of one trial, as :meth:`result` has it, and its verdicts with known failures applied."""
         result = self.result(spec, within_s, on_progress)
-        verdicts, _ = known.apply(list(result.verdicts), self._known)
+        others = (state.result for state in self._states.values() if state.result is not None)
+        seen = compared(result.verdicts, (verdict for other in others for verdict in other.verdicts))
+        verdicts, _ = known.apply(seen, self._known)
         return result, list(verdicts)
 
     def header(self) -> dict[str, Any]:
@@ -332,7 +335,7 @@ class Suite:
 
     def report(self, results: list[TrialResult]) -> Report:
         """The report over some results, with known failures applied."""
-        verdicts = [verdict for result in results for verdict in result.verdicts]
+        verdicts = compared(verdict for result in results for verdict in result.verdicts)
         verdicts, stale = known.apply(verdicts, self._known)
         return Report(
             loader=self.loader,

@@ -17,14 +17,15 @@ _CAUSES = 3
 def quoted(history: History, event: Any) -> str:
     """``KeyError: 'image' (caused by OSError: sample 5 cannot be read)``: an error and those behind it, the nearest first."""
     said = _one(history.text(event, "type"), history.text(event))
-    behind = [_one(kind, message) for kind, message in history.causes(event)[:_CAUSES]]
+    causes = [(kind, message) for kind, message in history.causes(event) if not kind.endswith("Traceback")]  # of the same error
+    behind = [_one(kind, message) for kind, message in causes[:_CAUSES]]
     return said + (f" (caused by {', caused by '.join(behind)})" if behind else "")
 
 
 def _one(kind: str, message: str) -> str:
     name = kind.removeprefix("builtins.")
-    lines = message.strip().splitlines()
-    last = lines[-1].strip()[:_MESSAGE] if lines else ""
+    lines = [line.strip() for line in message.splitlines() if any(map(str.isalnum, line))]
+    last = lines[-1][:_MESSAGE] if lines else ""
     return f"{name}: {last}" if last else name
 
 
