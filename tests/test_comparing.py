@@ -14,13 +14,14 @@ _WORKERS = Diagnosis("batch-lost-worker-alive", "a batch is lost")
 _ALONE = Verdict("m:a", "one-bad", "map", Topology(), "no-lost-batches", Mark.FAIL, "a", "b", lost=(4, 8, 9), diagnosis=None)
 _WITH = dataclasses.replace(_ALONE, topology=Topology(2), lost=(8, 9), diagnosis=_WORKERS)
 _FALSE_END = Diagnosis("false-end", "the epoch ended")
+_AS_ALONE = Diagnosis("false-end", "As without workers, in one-bad[workers=0]: the epoch ended")
 
 
 @pytest.mark.parametrize(
     ("alone", "expected"),
     [
         (_ALONE, None),
-        (dataclasses.replace(_ALONE, diagnosis=_FALSE_END), Diagnosis("false-end", "As without workers, in one-bad[workers=0]: the epoch ended")),
+        (dataclasses.replace(_ALONE, diagnosis=_FALSE_END), _AS_ALONE),
         (dataclasses.replace(_ALONE, mark=Mark.PASS, lost=()), _WORKERS),
         (dataclasses.replace(_ALONE, lost=(8,)), _WORKERS),
         (dataclasses.replace(_ALONE, lost=(4, 5, 6)), _WORKERS),
