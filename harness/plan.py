@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from .articles import with_article
 from .errors import UserError
 from .faults import Fault, from_json
 
@@ -102,7 +103,7 @@ class FaultPlan(Mapping[int, Fault]):
             except ValueError as error:
                 raise UserError(f"the fault plan is not JSON: {error}") from error
         if not isinstance(data, Mapping):
-            raise UserError(f"a fault plan is a JSON object from sample id to fault, not a {type(data).__name__}")
+            raise UserError(f"a fault plan is a JSON object from sample id to fault, not {with_article(type(data).__name__)}")
         plan: dict[int, Fault] = {}
         for key, value in data.items():
             if not str(key).isdecimal() or str(int(key)) != str(key):

@@ -83,6 +83,7 @@ _CONTENT = {
     "^": Content.WHOLE | _LACKING,
     ".": Content.UNCHECKED,
 }
+_RAISED_BY = {"two-argument-error": "TwoArgumentError", "stop-iteration": "StopIteration"}
 _SPEAKER = re.compile(r"(?:r(\d+))?\.?(?:w(\d+))?:(?=.|$)")
 _WHERE = {"iter": Where.ITER, "outside": Where.OUTSIDE, "factory": Where.FACTORY, "close": Where.CLOSE, "length": Where.LENGTH,
           "report": Where.REPORT}
@@ -436,8 +437,8 @@ class _Teller:
         self._write(Kind.FAULT, sample, epoch=-1)
         effect = self._spec.plan[sample].effect
         if effect in (Effect.ERROR, Effect.TRANSIENT):
-            name = {"two-argument-error": "TwoArgumentError"}.get(self._spec.plan[sample].kind, "OSError")
-            self._last_message = f"sample {sample} cannot be read"
+            name = _RAISED_BY.get(self._spec.plan[sample].kind, "OSError")
+            self._last_message = "" if name == "StopIteration" else f"sample {sample} cannot be read"
             self._write(Kind.READ_DONE, sample, self._say(name, self._last_message), flags=1, epoch=-1)
         elif effect not in (Effect.STALL, Effect.CRASH):
             self._write(Kind.READ_DONE, sample, epoch=-1)

@@ -139,7 +139,7 @@ def _only_keywords(**options: Any) -> None: ...
 @pytest.mark.parametrize(
     ("found", "says"),
     [
-        (3, "mod:x is a int, not a callable: a factory takes a job, a class a dataset"),
+        (3, "mod:x is an int, not a callable: a factory takes a job, a class a dataset"),
         (_two, "mod:x takes job, root: a factory takes one argument, the job; a drop-in class takes `dataset` first"),
         (_keyword_only, "mod:x takes job, root: a factory takes one argument"),
         (_nothing, "mod:x takes nothing: a factory takes one argument"),
@@ -220,10 +220,10 @@ def test_a_factory_gets_the_job() -> None:
 @pytest.mark.parametrize("made", [None, 3, object()])
 def test_what_cannot_be_iterated_is_refused(made: Any) -> None:
     """A factory or class that makes no iterable is told in one line, with the type of what it made."""
-    kind = type(made).__name__
-    expected = f"mod:x returned a {kind}, which cannot be iterated: return an iterable of batches"
+    kind = {"NoneType": "a NoneType", "int": "an int", "object": "an object"}[type(made).__name__]
+    expected = f"mod:x returned {kind}, which cannot be iterated: return an iterable of batches"
     assert expected == refusal(lambda: build(describe("mod:x", lambda job: made), job()))
-    expected = f"mod:x made a {kind}, which cannot be iterated"
+    expected = f"mod:x made {kind}, which cannot be iterated"
     assert expected == refusal(lambda: build(describe("mod:x", lambda dataset: made), job()))
 
 

@@ -56,6 +56,13 @@ _BAD_PICTURE: dict[str, Any] = {
 _FILES_GIVEN_UP = dataclasses.replace(SKIPS, blast_radius="file")
 _BATCHES_GIVEN_UP = dataclasses.replace(SKIPS, blast_radius="batch")
 
+_LOST_TOGETHER: dict[str, Any] = {
+    **_BAD_LINE,
+    "plan": {6: CutLine(), 7: CutLine(), 9: CutLine(newline=False)},
+    "stored": dataclasses.replace(_LINES["stored"], states=((6, "damaged"), (7, "damaged"), (9, "damaged"))),
+}
+"""One fault that cost two samples, and another."""
+
 KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("no-duplicates", "0-3 4-7 8-11 end", {}),
     ("no-duplicates", "r0: 0,2,4 end r1: 1,3,0 end", {"ranks": 2, "samples": 5, "batch": 3}),
@@ -123,6 +130,9 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("error-names-sample", "0-3 fault5 raise:OSError:sample_5_is_bad 8-11 end", {}),
     ("error-names-sample", "0-3 w0:fault5 raise:RuntimeError:DataLoader_worker_(pid_101)_died 8-11 end", _DEAD),
     ("error-names-sample", "0-3 fault5 raise:RuntimeError:worker_1,_sample_5 8-11 end", {}),
+    # The source said nothing, and the error never left the process.
+    ("error-names-sample", "0-3 fault5 raise:RuntimeError:generator_raised_StopIteration end",
+     {"plan": {5: RaiseStopIteration()}, "contract": STOPS}),
     ("error-names-sample", "0-3 4-6 raise:ValueError:b:_invalid_JSON 8-11 end", {**_BAD_LINE, "contract": RAISES}),
     ("error-names-sample", "0-3 4-6 raise:ValueError:key_00000007 8-11 end", {**_BAD_LINE, "contract": RAISES}),
     ("error-names-sample", "0-3 raise:OSError:cannot_open_/data/7.jpg 8-11 end", {**_BAD_PICTURE, "contract": RAISES}),
@@ -262,6 +272,8 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("oddities-kept", "0-3 fault5 4,5?,6,7 8-11 end", {"plan": {5: EmptyTensor()}, "contract": MARKS}),
     ("oddities-kept", "0-3 fault5 4-7 skip5 8-11 end", {"plan": {5: EmptyTensor()}, "contract": SKIPS}),
     ("error-names-sample", "0-3 fault5 raise:OSError:a_read_failed 8-11 end", {}),
+    ("error-names-sample", "0-3 w0:fault5 raise:RuntimeError:generator_raised_StopIteration end",
+     {"plan": {5: RaiseStopIteration()}, "contract": STOPS, "workers": 1}),
     ("error-names-sample", "0-3 fault5 raise:OSError:sample_51_failed 8-11 end", {}),
     ("error-names-sample", "0-3 fault5 raise:OSError:worker_5_failed 8-11 end", {}),
     ("error-names-sample", "0-3 fault5 raise:OSError:worker_process_5_failed_in_line_5 8-11 end", {}),
@@ -355,7 +367,6 @@ def test_lost_samples_are_named_with_their_share() -> None:
 def test_a_stop_iteration_cannot_be_kept_as_an_error() -> None:
     """A StopIteration may come out as another error, since it cannot leave next() as itself."""
     history = history_of("0-3 fault5 raise:RuntimeError:generator_raised_StopIteration 8-11 end", plan={5: RaiseStopIteration()})
-    history.texts[100, 1]["type"] = "builtins.StopIteration"  # type: ignore[index]
     assert broken("error-kept", history) == []
 
 
@@ -376,3 +387,20 @@ def test_a_failure_says_the_error_that_the_loader_raised() -> None:
     assert errors["no-lost-batches"] == "KeyError: 7 (caused by OSError: sample 5 cannot be read), and 1 more error"
     (own,) = [v for v in judge(history_of("read0-3 0-3 raise:KeyError:7 end")) if v.check == "contract-kept"]
     assert (own.happened, own.error) == ("the consumer got KeyError: 7", "")
+
+
+@pytest.mark.parametrize(
+    ("check", "story", "trial", "words"),
+    [
+        ("full-batches", "0-3 4,5 6-9 10,11 end", {}, "1 batch before the last was short"),
+        ("full-batches", "0-3 4,5 6,7 8-11 end", {}, "2 batches before the last were short"),
+        ("no-lost-batches", "0-3 fault5 4,6 skip5,7 8-11 end", {"contract": SKIPS}, "1 good sample was reported as skipped"),
+        ("error-kept", "0-3 fault5 raise:RuntimeError:sample_5_cannot_be_read 8-11 end", {}, "the error is still an OSError"),
+        ("exact-skip-count", "0-3 4,5,8,10 11 skip6 end", _LOST_TOGETHER,
+         "2 skips reported, at least one for each fault (6-7, 9: 3 samples of 2 faults)"),
+    ],
+)
+def test_words_agree_with_numbers(check: str, story: str, trial: dict[str, Any], words: str) -> None:
+    """One thing was, several were; an article fits its noun; a number of skips beside more ids says why they differ."""
+    (violation, *_) = broken(check, history_of(story, **trial))
+    assert words in f"{violation.promised}; {violation.happened}"

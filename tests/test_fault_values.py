@@ -227,8 +227,8 @@ def test_nan_in_a_matrix() -> None:
     ("kind", "sample", "words"),
     [
         ("null-field", {"image": 1}, "no field 'x' to damage; its fields are 'image'"),
-        ("null-field", 5, "a int, which has no field 'x'"),
-        ("nan", (5, "text"), "needs a tensor, an array or a sequence, not a int"),
+        ("null-field", 5, "an int, which has no field 'x'"),
+        ("nan", (5, "text"), "needs a tensor, an array or a sequence, not an int"),
         ("nan", {"x": torch.arange(3)}, "needs a field of floating-point numbers"),
         ("nan", {"x": torch.arange(3).numpy()}, "needs a field of floating-point numbers"),
         ("nan", {"x": torch.zeros(0)}, "position 0 of a field of 0 entries"),

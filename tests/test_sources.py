@@ -327,7 +327,7 @@ def test_a_loader_takes_a_wrapped_data_set() -> None:
         (Squares(), {-1: Raise()}, "a fault plan maps sample ids 0, 1, 2"),
         (Squares(), {7: Raise()}, "the plan has a fault for sample 7, but the data set has only 5"),
         (Counted(), {5: Raise()}, "the plan has a fault for sample 5, but the data set has only 5"),
-        (3, {}, "faulty() wraps data sets, and a int can be neither indexed nor iterated"),
+        (3, {}, "faulty() wraps data sets, and an int can be neither indexed nor iterated"),
     ],
 )
 def test_what_cannot_be_wrapped_is_told_in_one_line(dataset: Any, plan: Any, says: str) -> None:

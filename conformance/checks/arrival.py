@@ -17,7 +17,7 @@ from ...harness.trial.spec import TrialSpec
 from ..judging.accounting import readings
 from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
-from .base import Violation, check, count, from_an_error, spans, with_effects
+from .base import Violation, check, count, from_an_error, spans, was, with_effects
 from .disk import lacking
 
 
@@ -107,7 +107,7 @@ def no_lost_batches(history: History, ledger: Ledger, expected: Expectation) -> 
     if wrongly_skipped:
         yield Violation(
             promised="only damaged samples are skipped",
-            happened=f"{count(len(wrongly_skipped), 'good sample')} were reported as skipped and never arrived",
+            happened=f"{count(len(wrongly_skipped), 'good sample')} {was(len(wrongly_skipped))} reported as skipped and never arrived",
             lost=tuple(wrongly_skipped),
             share=_share(history, wrongly_skipped),
         )

@@ -17,7 +17,7 @@ from ...harness.trial.spec import TrialSpec
 from ...harness.trial.stored_batch import FIELDS
 from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
-from .base import Violation, check, count, spans
+from .base import Violation, check, count, spans, was
 
 _WIDTH = {"sample": 0, "batch": 1, "row group": 2, "rest of the file": 2, "file": 2, "shard": 2}
 """How wide a loss is; the promises are among its keys."""
@@ -56,7 +56,7 @@ def loss_factor(history: History, ledger: Ledger, expected: Expectation) -> Iter
         if _WIDTH[loss.scope] > _WIDTH[promised]:
             yield Violation(
                 f"a fault costs no more than its {promised}",
-                f"{count(len(loss.samples), 'good sample')} were lost with damaged sample {spans(loss.culprits)}: "
+                f"{count(len(loss.samples), 'good sample')} {was(len(loss.samples))} lost with damaged sample {spans(loss.culprits)}: "
                 f"{_CALLED[loss.scope].format(loss.path)}",
                 lost=tuple(loss.samples),
                 witnesses=tuple(loss.culprits[:5]),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from ...harness.articles import with_article
 from ...harness.contract.job import Contract
 from ...harness.faults import Effect
 from ...harness.sources.base import truth
@@ -61,6 +62,8 @@ def error_names_sample(history: History, ledger: Ledger, expected: Expectation) 
     source_said = [str(text["message"]) for text in _source_errors(history).values() if text["message"]]
     for event in _surfaced(history):
         suspects = _suspects(history, expected, event)
+        if _wordless(history, event, suspects):
+            continue
         said = history.chain(event)
         names_worker = np.any(expected.lethal[suspects]) and _NAMES_WORKER.search(said)
         if not (_names(said, history.spec, suspects) or names_worker or any(message in said for message in source_said)):
@@ -70,6 +73,18 @@ def error_names_sample(history: History, ledger: Ledger, expected: Expectation) 
                 f"it says only: {history.text(event).strip()[:160] or 'nothing'}",
                 witnesses=tuple(int(s) for s in suspects[:5]),
             )
+
+
+def _wordless(history: History, event: np.void, suspects: npt.NDArray[np.int64]) -> bool:
+    """Whether the source raised without any text in the process in which the error surfaced.
+
+    An example is the plain StopIteration of a ``next()``: its traceback is whole, and there are no words that could have
+    been lost on the way.
+    """
+    done = history.of(Kind.READ_DONE, rank=int(event["rank"]))
+    raised = done[(done["flags"] == 1) & np.isin(done["sample"], suspects) & (done["time"] <= event["time"])]
+    said = [history.texts.get((int(one["pid"]), int(one["aux"])), {}).get("message", "") for one in raised]
+    return len(raised) > 0 and not any(said) and bool(np.all(raised["pid"] == event["pid"]))
 
 
 def _suspects(history: History, expected: Expectation, event: np.void) -> npt.NDArray[np.int64]:
@@ -134,7 +149,7 @@ def error_kept(history: History, ledger: Ledger, expected: Expectation) -> Itera
         said = history.text(event)
         if not types & set(bases):
             yield Violation(
-                f"the error is still a {' or '.join(sorted(_short(t) for t in types))}",
+                f"the error is still {' or '.join(with_article(name) for name in sorted({_short(t) for t in types}))}",
                 f"it arrived as {_short(history.text(event, 'type'))}",
             )
         elif not any(message.strip("'\"") in said for message in messages):

@@ -15,7 +15,7 @@ from ...harness.trial.spec import TrialSpec
 from ..judging.accounting import readings
 from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Ledger, Stop
-from .base import Violation, check, count, from_an_error
+from .base import Violation, check, count, from_an_error, was
 
 Sizes = npt.NDArray[np.int64]
 
@@ -85,7 +85,7 @@ def _at_most(number: int) -> str:
 
 
 def _were_short(number: int, which: str = "") -> str:
-    return f"{count(number, 'batch')}{which} {'was' if number == 1 else 'were'} short"
+    return f"{count(number, 'batch')}{which} {was(number)} short"
 
 
 def _sizes(got: Sizes) -> str:

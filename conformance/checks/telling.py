@@ -15,7 +15,7 @@ from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
 from ..judging.raised import quoted
 from ..judging.stops import went_on
-from .base import Violation, check, count, spans
+from .base import Violation, check, count, spans, was
 
 _RAISING = "the loader promises to raise: it has no skips to count"
 
@@ -51,7 +51,7 @@ def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator
     if epoch.reported_total is None:
         if owed:
             yield Violation(
-                f"every skip is reported: {count(owed, 'sample')} ({spans(gone)})",
+                f"every skip is reported: {_with_samples(count(owed, 'skip'), owed, gone)}",
                 "nothing was reported, by on_skip or by loader.skipped",
                 witnesses=tuple(int(s) for s in gone),
             )
@@ -68,15 +68,26 @@ def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator
     if len(strangers) or epoch.reported_strangers:
         yield Violation(
             "only samples that were skipped are reported",
-            f"{count(len(strangers) + epoch.reported_strangers, 'sample')} were reported as skipped that were not",
+            f"{count(len(strangers) + epoch.reported_strangers, 'sample')} {was(len(strangers) + epoch.reported_strangers)} reported as skipped and not skipped",
             witnesses=tuple(int(s) for s in strangers),
         )
     elif len(silent) or not owed <= total <= owed + optional:
         yield Violation(
-            f"{count(owed, 'skip')} reported ({spans(gone)})" if owed else "no skip reported",
+            _owed_reports(owed, gone),
             f"{count(epoch.reported_total, 'skip')} reported",
             witnesses=tuple(int(s) for s in (silent if len(silent) else gone)),
         )
+
+
+def _owed_reports(owed: int, gone: np.ndarray) -> str:
+    return f"{_with_samples(count(owed, 'skip') + ' reported', owed, gone)}" if owed else "no skip reported"
+
+
+def _with_samples(text: str, owed: int, gone: np.ndarray) -> str:
+    """A number of skips with the samples; where one fault cost several samples, which can only be reported together, it says so."""
+    if owed == len(gone):
+        return f"{text} ({spans(gone)})"
+    return f"{text}, at least one for each fault ({spans(gone)}: {count(len(gone), 'sample')} of {count(owed, 'fault')})"
 
 
 @check(

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import Events
-from ..checks.base import count, spans
+from ..checks.base import count, spans, was
 from .base import diagnosis
 from .case import Case, Ids
 
@@ -105,7 +105,7 @@ def rank_and_worker_composed_wrongly(case: Case) -> str | None:
     never = int(np.count_nonzero(~case.read))
     if len(twice) and never > case.expected.drop_budget:
         return (
-            f"{count(len(twice), 'sample')} were read by two processes or more, and {never} by none, "
+            f"{count(len(twice), 'sample')} {was(len(twice))} read by two processes or more, and {never} by none, "
             f"with {case.ranks} ranks of {case.workers} workers"
         )
     idle = [rank for rank in range(case.ranks) if not np.any(case.reads["rank"] == rank)]
@@ -170,7 +170,7 @@ def drop_last_per_worker(case: Case) -> str | None:
         most = case.ranks * case.workers * (case.spec.batch_size - 1)
         if case.workers < 2 or not allowed < len(missing) <= most:
             return None
-        return f"{count(len(missing), 'sample')} were left unread by {case.workers} workers a rank, where {allowed} may go"
+        return f"{count(len(missing), 'sample')} {was(len(missing))} left unread by {case.workers} workers a rank, where {allowed} may go"
     tails = _tails(case, missing)
     if len(tails) < 2 or any(len(tail) >= case.spec.batch_size for tail in tails.values()):
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterator, Sequence
 
+from ...harness.articles import with_article
 from ...harness.contract.source_names import DEFAULT
 from ...harness.errors import UserError
 from ...harness.nearest import listed, unknown
@@ -21,7 +22,7 @@ def _added() -> Iterator[Scenario]:
     for found in load(SCENARIOS):
         for scenario in (found,) if isinstance(found, Scenario) else found:
             if not isinstance(scenario, Scenario):
-                raise UserError(f"an entry point of {SCENARIOS} gives a {type(scenario).__name__}: it must give scenarios")
+                raise UserError(f"an entry point of {SCENARIOS} gives {with_article(type(scenario).__name__)}: it must give scenarios")
             yield scenario
 
 

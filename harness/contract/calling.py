@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import plugins
+from ..articles import with_article
 from ..errors import LoaderError, one_line
 from ..nearest import hint
 from .job import Contract, Job, declared
@@ -90,7 +91,7 @@ def describe(name: str, found: Any) -> Target:
         LoaderError: it is not a loader: not callable, or it takes neither a job nor a data set.
     """
     if not callable(found):
-        raise LoaderError(f"{name} is a {type(found).__name__}, not a callable: a factory takes a job, a class a dataset")
+        raise LoaderError(f"{name} is {with_article(type(found).__name__)}, not a callable: a factory takes a job, a class a dataset")
     parameters = _parameters(found)
     if parameters is None:
         return Target(name, found, drop_in=False)
@@ -119,7 +120,7 @@ def build(target: Target, job: Job) -> Built:
     loader = target.call(job)
     if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
         raise LoaderError(
-            f"{target.name} returned a {type(loader).__name__}, which cannot be iterated: return an iterable of batches"
+            f"{target.name} returned {with_article(type(loader).__name__)}, which cannot be iterated: return an iterable of batches"
         )
     return Built(loader, getattr(loader, "set_epoch", None))
 
@@ -162,7 +163,7 @@ def _drop_in(target: Target, job: Job) -> Built:
         options = {name: value for name, value in options.items() if name in known}
     loader = target.call(job.dataset, **options)
     if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
-        raise LoaderError(f"{target.name} made a {type(loader).__name__}, which cannot be iterated")
+        raise LoaderError(f"{target.name} made {with_article(type(loader).__name__)}, which cannot be iterated")
     return Built(loader, set_epoch or getattr(loader, "set_epoch", None))
 
 

@@ -6,6 +6,8 @@ import copy
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
+from ..articles import with_article
+
 
 def with_changed_field(sample: Any, field: str, change: Callable[[Any], Any]) -> Any:
     """A shallow copy of ``sample`` in which ``change`` was applied to one field.
@@ -32,7 +34,7 @@ def with_changed_field(sample: Any, field: str, change: Callable[[Any], Any]) ->
         elements = [change(element) if at == position else element for at, element in enumerate(sample)]
         return type(sample)(*elements) if names else type(sample)(elements)
     raise TypeError(
-        f"the sample is a {type(sample).__name__}, which has no field {field!r} to damage: "
+        f"the sample is {with_article(type(sample).__name__)}, which has no field {field!r} to damage: "
         "a mapping, a tuple or a list is needed"
     )
 
@@ -61,5 +63,5 @@ def vector(value: Any, purpose: str) -> Any:
         TypeError: it is not a vector; the message says that ``purpose`` needs one.
     """
     if not is_vector(value):
-        raise TypeError(f"{purpose} needs a tensor, an array or a sequence, not a {type(value).__name__}")
+        raise TypeError(f"{purpose} needs a tensor, an array or a sequence, not {with_article(type(value).__name__)}")
     return value

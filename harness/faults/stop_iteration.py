@@ -19,4 +19,4 @@ class RaiseStopIteration(Fault):
 
     def strike(self, read: Read) -> NoReturn:
         read.took_hold()
-        raise StopIteration(f"sample {read.sample} cannot be read")
+        raise StopIteration

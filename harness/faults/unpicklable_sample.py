@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..articles import with_article
 from .base import Effect, Fault, Read, fault
 from .fields import is_array
 
@@ -48,7 +49,7 @@ def unpicklable(value: Any) -> Any:
         duplicate = copy.copy(value)
         object.__setattr__(duplicate, "__class__", _refusing(type(value)))
     except TypeError as error:
-        raise TypeError(f"a {type(value).__name__} cannot be made unpicklable: {error}") from error
+        raise TypeError(f"{with_article(type(value).__name__)} cannot be made unpicklable: {error}") from error
     return duplicate
 
 

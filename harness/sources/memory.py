@@ -12,6 +12,7 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from .. import identity
+from ..articles import with_article
 from ..errors import UserError
 from ..faults import Read
 from ..plan import FaultPlan
@@ -193,7 +194,7 @@ def faulty(dataset: Any, plan: FaultPlan | dict[int, Any]) -> Any:
             can be neither indexed nor iterated.
     """
     if not isinstance(plan, Mapping):
-        raise UserError(f"faulty() takes a plan like {{5: Hang()}}, not a {type(plan).__name__}")
+        raise UserError(f"faulty() takes a plan like {{5: Hang()}}, not {with_article(type(plan).__name__)}")
     plan = plan if isinstance(plan, FaultPlan) else FaultPlan(plan)
     reader = Reader(plan)
     # torch gives every data set a __getitem__, also iterable ones, where it only raises.
@@ -205,4 +206,4 @@ def faulty(dataset: Any, plan: FaultPlan | dict[int, Any]) -> Any:
         return FaultyMap(dataset, reader)
     if hasattr(dataset, "__iter__"):
         return (SizedFaultyStream if sized else FaultyStream)(dataset, reader)
-    raise UserError(f"faulty() wraps data sets, and a {type(dataset).__name__} can be neither indexed nor iterated")
+    raise UserError(f"faulty() wraps data sets, and {with_article(type(dataset).__name__)} can be neither indexed nor iterated")

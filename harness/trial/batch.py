@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import identity
+from ..articles import with_article
 from ..faults import Effect, Read
 from ..plan import FaultPlan
 from .event_log import Content
@@ -244,7 +245,7 @@ def _looked_at(batch: Any) -> str:
     if isinstance(batch, Mapping):
         what = f"a mapping with the keys {', '.join(map(repr, list(batch)[:8]))}"
     elif isinstance(batch, (list, tuple)):
-        what = f"a {type(batch).__name__} of {', '.join(type(member).__name__ for member in batch[:8])}"
+        what = f"{with_article(type(batch).__name__)} of {', '.join(type(member).__name__ for member in batch[:8])}"
     else:
         what = f"a {type(batch).__module__}.{type(batch).__qualname__}"
     return (
