@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = (
+    "harness/articles.py",
     "harness/errors.py",
     "harness/exit_codes.py",
     "harness/nearest.py",

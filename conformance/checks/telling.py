@@ -65,10 +65,10 @@ def _count_of(history: History, epoch: Epoch, expected: Expectation) -> Iterator
     silent = np.flatnonzero(not_good & ~unknown & (epoch.fate == Fate.LOST))
     wrongly = int(np.count_nonzero(named & ~not_good & (epoch.arrivals == 0))) + int(epoch.reported[expected.odd].sum())
     total = epoch.reported_total - wrongly
-    if len(strangers) or epoch.reported_strangers:
+    if others := len(strangers) + epoch.reported_strangers:
         yield Violation(
             "only samples that were skipped are reported",
-            f"{count(len(strangers) + epoch.reported_strangers, 'sample')} {was(len(strangers) + epoch.reported_strangers)} reported as skipped and not skipped",
+            f"{count(others, 'sample')} {was(others)} reported as skipped and not skipped",
             witnesses=tuple(int(s) for s in strangers),
         )
     elif len(silent) or not owed <= total <= owed + optional:
