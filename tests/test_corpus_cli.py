@@ -165,9 +165,9 @@ def test_show_without_a_corpus(tmp_path: Path) -> None:
         ("null", "line 3 of manifest.badbatch"),
         ("", "line 3 of manifest.badbatch"),
         ('{"id": 7, "path": "a.jpg", "state": "good"}', "its id is 7, and should be 2"),
-        ('{"id": 2, "path": "a.jpg", "state": "rotten"}', "'rotten' is not a valid State"),
+        ('{"id": 2, "path": "a.jpg", "state": "rotten"}', "Invalid enum value 'rotten' at `state`"),
         ('{"id": 2, "path": "a.jpg", "state": "good", "fault": "no-bytes"}', "line 3 of manifest.badbatch"),
-        ('{"id": 2, "path": "a.jpg", "state": "good", "taste": "sour"}', "unexpected keyword argument 'taste'"),
+        ('{"id": 2, "path": "a.jpg", "state": "good", "taste": "sour"}', "unknown field 'taste'"),
     ],
 )
 def test_show_of_an_edited_manifest_is_one_line(edited: str, words: str, tmp_path: Path) -> None:

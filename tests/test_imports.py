@@ -15,6 +15,7 @@ ORDER = (
     "harness/errors.py",
     "harness/exit_codes.py",
     "harness/nearest.py",
+    "harness/plain.py",
     "harness/plugins.py",
     "harness/stopping.py",
     "harness/contract",

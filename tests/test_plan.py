@@ -162,7 +162,7 @@ def test_plans_hold_many_kinds() -> None:
         (lambda: FaultPlan({"5": Raise()}), "'5' is no such id"),  # type: ignore[dict-item]
         (lambda: FaultPlan({5: "hang"}), "'hang', which is no fault"),  # type: ignore[dict-item]
         (lambda: FaultPlan({5: Hang}), "which is no fault"),  # type: ignore[dict-item]
-        (lambda: FaultPlan.draw(0, 40, [Raise()], 1.2), "between 0 and 1, not at 1.2"),
+        (lambda: FaultPlan.draw(0, 40, [Raise()], 1.2), "between 0 and 1, not 1.2"),
         (lambda: FaultPlan.draw(0, 40, [Raise()], -0.1), "between 0 and 1"),
         (lambda: FaultPlan.draw(0, 40, [Raise()], float("nan")), "between 0 and 1"),
         (lambda: FaultPlan.draw(0, 40, [], 0.5), "at least one fault"),

@@ -162,7 +162,7 @@ def test_flaky_verdicts_are_listed_by_name() -> None:
         ("[]", "contains no badbatch report"),
         ("3", "contains no badbatch report"),
         ('{"schema": 2}', "not a badbatch report of schema 1"),
-        ('{"schema": 1}', "is incomplete"),
+        ('{"schema": 1}', "is damaged: Object missing required field `loader`"),
     ],
 )
 def test_bad_report_files(tmp_path: Path, text: str, said: str) -> None:

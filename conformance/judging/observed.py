@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...harness.plain import Plain
 from ...harness.trial.event_log import Kind, Remains, Where
 from ...harness.trial.history import History
 from .expectation import Expectation
@@ -24,7 +25,7 @@ again; it delivers no further batch; it delivers further batches."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Observed:
+class Observed(Plain):
     """Facts about one trial. The default: nothing was observed, as in reports of badbatch 0.1.0."""
 
     effect: str = ""
@@ -52,18 +53,6 @@ class Observed:
     """There, with ``drop_last``: good samples of the first epoch that were left out with the partial batches."""
     kept: tuple[str, ...] = ()
     """What the loader's process keeps until it exits, only once however many loaders are built: kinds and names."""
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
-        return {**dataclasses.asdict(self), "reasons": dict(self.reasons), "kept": list(self.kept)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> Observed:
-        """The inverse of :meth:`to_json`; fields that this version does not know are ignored."""
-        if not data:
-            return cls()
-        found = {field.name: data[field.name] for field in dataclasses.fields(cls) if field.name in data}
-        return cls(**{**found, "kept": tuple(found.get("kept", ()))})
 
 
 def observe(history: History, ledger: Ledger, expected: Expectation) -> Observed:

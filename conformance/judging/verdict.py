@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Mapping
 from typing import Any
 
 from ...harness.contract.source_names import DEFAULT, cell
+from ...harness.plain import Plain
 from ...harness.trial.spec import Topology
 
 
@@ -21,15 +23,11 @@ class Mark(str, enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Plain):
     """A cause that fits what was seen."""
 
     id: str
     text: str
-
-    def to_json(self) -> dict[str, str]:
-        """``{"id", "text"}``."""
-        return dataclasses.asdict(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,56 +69,64 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as the JSON report has it (schema 1)."""
-        return {
-            "scenario": self.scenario,
-            "source": self.source,
-            "topology": self.topology.to_json(),
-            "check": self.check,
-            "verdict": self.mark.value,
-            "promised": self.promised,
-            "happened": self.happened,
-            "error": self.error,
-            "lost": list(self.lost),
-            "duplicated": list(self.duplicated),
-            "witnesses": list(self.witnesses),
-            "share": self.share,
-            "files": {str(sample): path for sample, path in self.files},
-            "diagnosis": None if self.diagnosis is None else self.diagnosis.to_json(),
-            "replay": self.replay,
-            "reason": self.reason,
-            "cause": self.cause,
-            "flaky": self._rate(),
-            "unsteady": self._rate(),  # the field's first name, which readers of schema 1 may still use
-        }
-
-    def _rate(self) -> dict[str, int] | None:
-        return None if self.flaky is None else {"failed": self.flaky[0], "runs": self.flaky[1]}
+        rate = None if self.flaky is None else Rate(*self.flaky)
+        own = {name: getattr(self, name) for name in _ALIKE}
+        return Entry(**own, verdict=self.mark, files=dict(self.files), flaky=rate, unsteady=rate).to_json()
 
     @classmethod
-    def from_json(cls, loader: str, data: dict[str, Any]) -> Verdict:
-        """The inverse of :meth:`to_json`."""
-        flaky = data.get("flaky", data.get("unsteady"))
-        return cls(
-            loader=loader,
-            scenario=data["scenario"],
-            source=data.get("source", DEFAULT),
-            topology=Topology(**data["topology"]),
-            check=data["check"],
-            mark=Mark(data["verdict"]),
-            promised=data["promised"],
-            happened=data["happened"],
-            error=data.get("error", ""),
-            lost=tuple(data["lost"]),
-            duplicated=tuple(data["duplicated"]),
-            witnesses=tuple(data.get("witnesses", ())),
-            share=data.get("share", ""),
-            files=tuple((int(sample), path) for sample, path in data.get("files", {}).items()),
-            diagnosis=None if data["diagnosis"] is None else Diagnosis(**data["diagnosis"]),
-            replay=data["replay"],
-            reason=data["reason"],
-            cause=data.get("cause", ""),
-            flaky=None if flaky is None else (flaky["failed"], flaky["runs"]),
-        )
+    def from_json(cls, loader: str, data: Any) -> Verdict:
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            UserError: the data are no verdict.
+        """
+        return cls.of(loader, Entry.from_json(data))
+
+    @classmethod
+    def of(cls, loader: str, entry: Entry) -> Verdict:
+        """The verdict of an entry of a JSON report."""
+        rate = entry.flaky or entry.unsteady
+        own = {name: getattr(entry, name) for name in _ALIKE}
+        flaky = None if rate is None else (rate.failed, rate.runs)
+        return cls(**own, loader=loader, mark=entry.verdict, files=tuple(entry.files.items()), flaky=flaky)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rate(Plain):
+    """How often a flaky verdict failed."""
+
+    failed: int
+    runs: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry(Plain):
+    """A verdict as schema 1 of the JSON report has it (docs/report-schema.md)."""
+
+    scenario: str
+    source: str = DEFAULT
+    topology: Topology
+    check: str
+    verdict: Mark
+    promised: str
+    happened: str
+    error: str = ""
+    lost: tuple[int, ...]
+    duplicated: tuple[int, ...]
+    witnesses: tuple[int, ...] = ()
+    share: str = ""
+    files: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    diagnosis: Diagnosis | None
+    replay: str
+    reason: str
+    cause: str = ""
+    flaky: Rate | None = None
+    unsteady: Rate | None = None
+    """The first name of ``flaky``, which readers of schema 1 may still use."""
+
+
+_ALIKE = [field.name for field in dataclasses.fields(Entry) if field.name not in ("verdict", "files", "flaky", "unsteady")]
+"""The fields that a verdict and its entry have in common."""
 
 
 CUT_SHORT_BY = ("finite-epoch", "correct-timeout", "no-leftovers", "crash-surfaces")

@@ -9,8 +9,9 @@ import collections
 import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from ...harness.plain import Plain
 from ..checks.base import count
 from .general import general
 from .places import Column, in_words
@@ -23,7 +24,7 @@ _MOST = 3  # different behaviours that one line of the card lists
 
 
 @dataclasses.dataclass(frozen=True)
-class Fact:
+class Fact(Plain):
     """One line of the card."""
 
     topic: str
@@ -34,10 +35,6 @@ class Fact:
 
     def __str__(self) -> str:
         return f"{self.text} — {'; '.join(self.places)}" if self.places else self.text
-
-    def to_json(self) -> dict[str, Any]:
-        """``{"topic", "text", "places"}``."""
-        return {"topic": self.topic, "text": self.text, "places": list(self.places)}
 
 
 def card(trials: Sequence[TrialResult]) -> tuple[Fact, ...]:

@@ -11,11 +11,14 @@ from ...harness.contract.job import Contract
 from ...harness.contract.source_names import DEFAULT
 from ...harness.errors import UserError
 from ...harness.exit_codes import ExitCode
+from ...harness.plain import from_plain, to_plain
 from ...harness.trial.spec import Topology
+from ..judging.verdict import Entry as VerdictEntry
 from ..judging.verdict import Mark, Verdict
 from .card import Fact, card
 from .headline import conclusion, first_failures, short, totals
 from .printable import printable
+from .result import Entry as TrialEntry
 from .result import TrialResult
 from .run import Run
 
@@ -91,23 +94,28 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON report, schema 1: see docs/report-schema.md."""
-        first = next(iter(self.contracts.values()), Contract())
-        return {
-            "schema": SCHEMA,
-            "loader": self.loader,
-            "contract": first.to_json(),
-            "contracts": {source: contract.to_json() for source, contract in self.contracts.items()},
-            "run": self.run.to_json(),
-            "versions": dict(self.versions),
-            "seed": self.seed,
-            "isolation": self.isolation,
-            "card": [fact.to_json() for fact in self.card],
-            "trials": [trial.to_json() for trial in self.trials],
-            "verdicts": [verdict.to_json() for verdict in self.verdicts],
-            "summary": {**self.summary, "unsteady": self.summary["flaky"]},  # the first name of "flaky" in schema 1
-            "stale_known": list(self.stale_known),
-            "notes": list(self.notes),
-        }
+        # Trials and verdicts describe themselves: their entries have other fields than they.
+        data = to_plain(
+            _Schema1(
+                schema=SCHEMA,
+                loader=self.loader,
+                contract=next(iter(self.contracts.values()), Contract()),
+                contracts=self.contracts,
+                run=self.run,
+                versions=self.versions,
+                seed=self.seed,
+                isolation=self.isolation,
+                card=self.card,
+                trials=(),
+                verdicts=(),
+                summary={**self.summary, "unsteady": self.summary["flaky"]},  # the first name of "flaky" in schema 1
+                stale_known=self.stale_known,
+                notes=self.notes,
+            )
+        )
+        data["trials"] = [trial.to_json() for trial in self.trials]
+        data["verdicts"] = [verdict.to_json() for verdict in self.verdicts]
+        return {field.name: data[field.name] for field in dataclasses.fields(_Schema1)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Report:
@@ -116,34 +124,53 @@ class Report:
         Raises:
             UserError: not a report, or one of another schema.
         """
-        if data.get("schema") != SCHEMA:
-            raise UserError(f'not a badbatch report of schema {SCHEMA}: "schema" is {data.get("schema")!r}')
+        if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
+            found = data.get("schema") if isinstance(data, Mapping) else data
+            raise UserError(f'not a badbatch report of schema {SCHEMA}: "schema" is {found!r}')
         try:
-            return cls._from_schema_1(data)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UserError(f"this badbatch report is incomplete: {type(error).__name__}: {error}") from error
+            return cls._of(from_plain(_Schema1, data))
+        except UserError as error:
+            raise UserError(f"this badbatch report is damaged: {error}") from error
 
     @classmethod
-    def _from_schema_1(cls, data: Mapping[str, Any]) -> Report:
-        loader = data["loader"]
-        verdicts = tuple(Verdict.from_json(loader, entry) for entry in data["verdicts"])
+    def _of(cls, found: _Schema1) -> Report:
+        verdicts = tuple(Verdict.of(found.loader, entry) for entry in found.verdicts)
         by_place: dict[tuple[str, str, Topology], list[Verdict]] = {}
         for verdict in verdicts:
             by_place.setdefault((verdict.scenario, verdict.source, verdict.topology), []).append(verdict)
-        trials = []
-        for entry in data["trials"]:
-            place = (entry["scenario"], entry.get("source", DEFAULT), Topology(**entry["topology"]))
-            trials.append(TrialResult.from_json(loader, entry, by_place.get(place, ())))
-        contracts = data.get("contracts") or {trials[0].spec.source if trials else DEFAULT: data["contract"]}
-        return cls(
-            loader=loader,
-            contracts={source: Contract.from_json(contract) for source, contract in contracts.items()},
-            versions=dict(data["versions"]),
-            seed=data["seed"],
-            trials=tuple(trials),
-            verdicts=verdicts,
-            stale_known=tuple(data.get("stale_known", ())),
-            isolation=data.get("isolation", "fork"),
-            notes=tuple(data.get("notes", ())),
-            run=Run.from_json(data.get("run", {})),
+        trials = tuple(
+            TrialResult.of(found.loader, entry, by_place.get((entry.scenario, entry.source, entry.topology), ()))
+            for entry in found.trials
         )
+        return cls(
+            loader=found.loader,
+            contracts=found.contracts or {trials[0].spec.source if trials else DEFAULT: found.contract},
+            versions=found.versions,
+            seed=found.seed,
+            trials=trials,
+            verdicts=verdicts,
+            stale_known=found.stale_known,
+            isolation=found.isolation,
+            notes=found.notes,
+            run=found.run,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Schema1:
+    """The JSON report (docs/report-schema.md); what came later than version 0.1.0 has a default."""
+
+    schema: int
+    loader: str
+    contract: Contract
+    contracts: Mapping[str, Contract] = dataclasses.field(default_factory=dict)
+    run: Run = dataclasses.field(default_factory=Run)
+    versions: Mapping[str, str]
+    seed: int
+    isolation: str = "fork"
+    card: tuple[Fact, ...] = ()
+    trials: tuple[TrialEntry, ...]
+    verdicts: tuple[VerdictEntry, ...]
+    summary: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    stale_known: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

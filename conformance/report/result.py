@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ...harness.contract.source_names import DEFAULT
+from ...harness.plain import Plain
 from ...harness.plan import FaultPlan
 from ...harness.trial.spec import Topology, TrialSpec
 from ..judging.observed import Observed
@@ -47,42 +48,67 @@ class TrialResult:
 
     def to_json(self) -> dict[str, Any]:
         """The trial's entry in the JSON report; its verdicts are in a list of their own."""
-        return {
-            "id": self.spec.id,
-            "scenario": self.spec.scenario,
-            "source": self.spec.source,
-            "topology": self.spec.topology.to_json(),
-            "seconds": round(self.seconds, 3),
-            "ended": self.ended,
-            "delivered": self.delivered,
-            "expected": self.arrivals_expected,
-            "raised": self.raised,
-            "skipped": self.skipped,
-            "folder": None if self.folder is None else str(self.folder),
-            "observed": self.observed.to_json(),
-        }
+        return Entry(
+            id=self.spec.id,
+            scenario=self.spec.scenario,
+            source=self.spec.source,
+            topology=self.spec.topology,
+            seconds=round(self.seconds, 3),
+            ended=self.ended,
+            delivered=self.delivered,
+            expected=self.arrivals_expected,
+            raised=self.raised,
+            skipped=self.skipped,
+            folder=self.folder,
+            observed=self.observed,
+        ).to_json()
 
     @classmethod
-    def from_json(cls, loader: str, data: Mapping[str, Any], verdicts: Iterable[Verdict] = ()) -> TrialResult:
+    def from_json(cls, loader: str, data: Any, verdicts: Iterable[Verdict] = ()) -> TrialResult:
+        """The inverse of :meth:`to_json`, see :meth:`of`.
+
+        Raises:
+            UserError: the data are no entry of a trial.
+        """
+        return cls.of(loader, Entry.from_json(data), verdicts)
+
+    @classmethod
+    def of(cls, loader: str, entry: Entry, verdicts: Iterable[Verdict] = ()) -> TrialResult:
         """From an entry of a JSON report. The entry names only the question: the spec has no plan."""
-        spec = TrialSpec(
-            loader=loader,
-            directory="",
-            scenario=data["scenario"],
-            source=data.get("source", DEFAULT),
-            topology=Topology(**data["topology"]),
-            plan=FaultPlan(),
-        )
-        folder = data.get("folder")
         return cls(
-            spec=spec,
+            spec=TrialSpec(
+                loader=loader,
+                directory="",
+                scenario=entry.scenario,
+                source=entry.source,
+                topology=entry.topology,
+                plan=FaultPlan(),
+            ),
             verdicts=tuple(verdicts),
-            seconds=float(data["seconds"]),
-            ended=data["ended"],
-            delivered=data["delivered"],
-            raised=data["raised"],
-            skipped=data["skipped"],
-            arrivals_expected=data.get("expected", data["delivered"]),
-            folder=None if folder is None else Path(folder),
-            observed=Observed.from_json(data.get("observed")),
+            seconds=entry.seconds,
+            ended=entry.ended,
+            delivered=entry.delivered,
+            raised=entry.raised,
+            skipped=entry.skipped,
+            arrivals_expected=entry.delivered if entry.expected is None else entry.expected,
+            folder=entry.folder,
+            observed=entry.observed or Observed(),
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry(Plain):
+    """A trial as schema 1 of the JSON report has it (docs/report-schema.md)."""
+
+    id: str = ""
+    scenario: str
+    source: str = DEFAULT
+    topology: Topology
+    seconds: float
+    ended: str
+    delivered: int
+    expected: int | None = None
+    raised: int
+    skipped: int
+    folder: Path | None = None
+    observed: Observed | None = None

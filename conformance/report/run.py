@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import importlib.metadata
-from collections.abc import Mapping
-from typing import Any
+
+from ...harness.plain import Plain
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class Run(Plain):
     """The settings and the time of a run. Empty or None: not known, as in reports of badbatch 0.1.0."""
 
     badbatch: str = ""
@@ -42,12 +42,3 @@ class Run:
     def size(self) -> str:
         """``40 samples in batches of 4``; empty if it is not known."""
         return "" if self.samples is None else f"{self.samples} samples in batches of {self.batch_size}"
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Run:
-        """The inverse of :meth:`to_json`; fields that this version does not know are ignored."""
-        return cls(**{field.name: data[field.name] for field in dataclasses.fields(cls) if field.name in data})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import UserError
 from ..nearest import hint, unknown
+from ..plain import Plain
 from .choices import PROMISES, AfterError, Batches, BlastRadius, OnDamage, Readers, ShortBatches, Tail
 from .once import make_once
 from .source_names import SOURCES
@@ -85,7 +86,7 @@ class Job:
 
 
 @dataclasses.dataclass(frozen=True)
-class Contract:
+class Contract(Plain):
     """What a loader promises. None: not declared, so it is inferred from a probe and then required everywhere."""
 
     on_damage: OnDamage | None = None
@@ -124,20 +125,6 @@ class Contract:
     all."""
     inferred: tuple[str, ...] = ()
     """The names of the parts above that were inferred from a probe instead of declared."""
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields by name; tuples become lists."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(self).items()
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Contract:
-        """The inverse of :meth:`to_json`."""
-        fields: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
-        }
-        return cls(**fields)
 
 
 F = TypeVar("F", bound=Callable[..., Any])

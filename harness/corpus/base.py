@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 from ..errors import HarnessError
 from ..faults.base import Fault, Read
 from ..faults.parameters import check_parameters
+from ..plain import Plain, to_plain
 
 SCHEMA_VERSION = 1
 """The version of ``manifest.badbatch``, ``files.badbatch`` and ``corpus.badbatch``; documented in ``docs/corpus-manifest.md``."""
@@ -89,7 +90,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Plain):
     """Everything that decides a corpus's bytes, except library versions. Checked by :func:`.recipe.checked`."""
 
     kind: str
@@ -113,22 +114,9 @@ class Recipe:
     origin: str | None = None
     """For ``--from``: the folder whose good files are copied. Nothing is ever written to it."""
 
-    def to_json(self) -> dict[str, Any]:
-        """All fields by name; tuples become lists."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Recipe:
-        """The inverse of :meth:`to_json`. Also accepts what JSON text gives back, with lists for tuples."""
-        values = dict(data)
-        for name in ("faults", "odd_faults"):
-            values[name] = tuple(Choice(**choice) for choice in values.get(name, ()))
-        values["size"] = tuple(values["size"])
-        return cls(**values)
-
 
 @dataclass(frozen=True)
-class SampleRecord:
+class SampleRecord(Plain):
     """The truth about one sample: one line of ``manifest.badbatch``. Paths are relative to the corpus, with ``/``."""
 
     id: int
@@ -167,17 +155,9 @@ class SampleRecord:
         """Fields that differ from their defaults, by name; ``id``, ``path`` and ``state`` always."""
         return _sparse(self, always=("id", "path", "state"))
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> SampleRecord:
-        """The inverse of :meth:`to_json`. Also accepts what JSON text gives back, with lists for tuples."""
-        values = dict(data)
-        values["state"] = State(values["state"])
-        values["members"] = tuple(values.get("members", ()))
-        return cls(**values)
-
 
 @dataclass(frozen=True)
-class FileRecord:
+class FileRecord(Plain):
     """The bytes of one file that contains several samples: one line of ``files.badbatch``."""
 
     path: str
@@ -193,20 +173,13 @@ class FileRecord:
         """Fields that differ from their defaults, by name; ``path`` always."""
         return _sparse(self, always=("path",))
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> FileRecord:
-        """The inverse of :meth:`to_json`."""
-        return cls(**data)
-
 
 def _sparse(record: SampleRecord | FileRecord, always: tuple[str, ...]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, default in _defaults(type(record)):
         value = getattr(record, name)
         if name in always or value != default:
-            out[name] = (
-                list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
-            )
+            out[name] = to_plain(value)
     return out
 
 

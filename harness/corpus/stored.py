@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+
+from ..plain import Plain
 
 
 @dataclasses.dataclass(frozen=True)
-class Stored:
+class Stored(Plain):
     """What is needed to judge a trial, and to make its corpus again if it no longer exists."""
 
     recipe: str
@@ -36,21 +37,3 @@ class Stored:
     def path_of(self, sample: int) -> str:
         """The file that contains a sample, or should contain it; empty if there is none."""
         return next((path for path, first, count in self.files if first <= sample < first + count), "")
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields by name."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Stored:
-        """The inverse of :meth:`to_json`. Also accepts what JSON text gives back, with lists for tuples."""
-        nameless = data.get("nameless")
-        return cls(
-            nameless=None if nameless is None else tuple(nameless),
-            endings=tuple((sample, ending) for sample, ending in data.get("endings", ())),
-            recipe=data["recipe"],
-            states=tuple((sample, state) for sample, state in data["states"]),
-            files=tuple((path, first, count) for path, first, count in data["files"]),
-            groups=tuple(data["groups"]),
-            idle=tuple((sample, why) for sample, why in data["idle"]),
-        )

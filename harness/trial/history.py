@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UserError
+from ..plain import from_plain
 from .event_log import RECORD, Actor, Kind, read_log
 from .phases import logical_epochs
 from .spec import TrialSpec
@@ -210,22 +211,19 @@ def _texts(path: Path) -> Iterable[tuple[tuple[int, int], Mapping[str, Any]]]:
         yield key, data
 
 
+_ALWAYS_WRITTEN = ("cut", "seconds", "ranks", "leftovers", "evidence")
+
+
 def _ended(folder: Path, spec: TrialSpec) -> Ended:
     try:
         data = json.loads((folder / "ended.json").read_text(encoding="utf-8"))
-        return Ended(
-            cut=data["cut"],
-            seconds=data["seconds"],
-            ranks=tuple(data["ranks"]),
-            leftovers=tuple(data["leftovers"]),
-            evidence=tuple(data["evidence"]),
-            cut_at=data.get("cut_at"),
-            why=data.get("why", ""),
-        )
+        if missing := [name for name in _ALWAYS_WRITTEN if not isinstance(data, dict) or name not in data]:
+            raise UserError(f"it lacks {missing[0]}")
+        return from_plain(Ended, data)
     except FileNotFoundError:
         return Ended(cut="lost", ranks=(None,) * spec.topology.ranks)
-    except (ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{folder / 'ended.json'} is damaged: {type(error).__name__}: {error}") from error
+    except (ValueError, UserError) as error:
+        raise UserError(f"{folder / 'ended.json'} is damaged: {error}") from error
 
 
 def _tails(folder: Path, stem: str, limit: int) -> str:

@@ -20,10 +20,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from ..errors import UserError
+from ..plain import Plain
 
 
 @dataclasses.dataclass(frozen=True)
-class Topology:
+class Topology(Plain):
     """Workers × ranks × start method × whether the workers stay for the next epoch."""
 
     workers: int = 0
@@ -41,10 +42,6 @@ class Topology:
         if self.persistent:
             parts.append("persistent")
         return ",".join(parts)
-
-    def to_json(self) -> dict[str, Any]:
-        """``{"workers", "ranks", "start_method", "persistent"}``."""
-        return dataclasses.asdict(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +151,7 @@ class Phase:
         """The inverse of :meth:`to_json`."""
         fields = dict(data)
         if fields.get("topology") is not None:
-            fields["topology"] = Topology(**fields["topology"])
+            fields["topology"] = Topology.from_json(fields["topology"])
         for name in ("until", "then"):
             inner = dict(fields[name])
             fields[name] = _KINDS[inner.pop("point")](**inner)

@@ -151,7 +151,7 @@ class TrialSpec:
                 fields["phases"] = of_format_1(*old)
             else:
                 fields["phases"] = tuple(Phase.from_json(phase) for phase in fields["phases"])
-            fields["topology"] = Topology(**fields["topology"])
+            fields["topology"] = Topology.from_json(fields["topology"])
             if fields.get("stored") is not None:
                 from ..corpus.damage import disk_faults
 

@@ -1,0 +1,82 @@
+"""Values as plain data (what JSON holds) and back, by their types: one library, msgspec, does it for every dataclass.
+
+msgspec is imported where it is used: a factory's module that declares a contract does not pay for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+from .errors import UserError
+from .nearest import unknown
+
+T = TypeVar("T")
+P = TypeVar("P", bound="Plain")
+
+
+class Plain:
+    """A dataclass that goes through JSON and back."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields by name, as a JSON object; the inverse of :meth:`from_json`."""
+        data: dict[str, Any] = to_plain(self)
+        return data
+
+    @classmethod
+    def from_json(cls: type[P], data: Any) -> P:
+        """The value that :meth:`to_json` described. Missing fields have their defaults; unknown ones are refused.
+
+        Raises:
+            UserError: one line: what is expected, what is there instead, and where.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        if isinstance(data, dict) and (others := [name for name in data if name not in known]):
+            raise UserError(unknown("field", others[0], known))
+        return from_plain(cls, data)
+
+
+def to_plain(value: Any) -> Any:
+    """A value as dicts, lists, texts, numbers, booleans and None."""
+    import msgspec
+
+    return _with_lists(msgspec.to_builtins(value, str_keys=True, enc_hook=_describe))
+
+
+def from_plain(cls: type[T], data: Any) -> T:
+    """The value of a type that plain data describe; the inverse of :func:`to_plain`. Unknown fields are ignored.
+
+    Raises:
+        UserError: one line: what is expected, what is there instead, and where.
+    """
+    import msgspec
+
+    try:
+        found: T = msgspec.convert(data, cls, str_keys=True, dec_hook=_build)
+    except msgspec.ValidationError as error:
+        raise UserError(str(error).replace(" - at `", " at `").replace("`$.", "`").replace("`$[", "`[")) from None
+    return found
+
+
+def _describe(value: Any) -> Any:
+    """What msgspec does not know: a value that describes itself, or a path."""
+    if isinstance(value, PurePath):
+        return str(value)
+    return value.to_json()
+
+
+def _build(cls: type[Any], data: Any) -> Any:
+    """The inverse of :func:`_describe`."""
+    if issubclass(cls, PurePath):
+        return cls(data)
+    return cls.from_json(data)
+
+
+def _with_lists(value: Any) -> Any:
+    """The same with lists for tuples, as JSON has them."""
+    if isinstance(value, dict):
+        return {name: _with_lists(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_lists(inner) for inner in value]
+    return value
