@@ -131,12 +131,6 @@ WORDS: tuple[Term, ...] = (
         "In a failure: other checks that failed in the same trial only because this one failed. They are not shown on their own.",
         also=("follows from",),
     ),
-    Term(
-        "raised",
-        "In a failure: the first error that the loader raised in the trial, with the errors behind it (caused by …), where what "
-        "happened does not say it already. Look at it first: it often explains what is lost.",
-        see=("happened",),
-    ),
     Term("good", "The state of a sample that must arrive, once in each epoch."),
     Term("hangs", "The state of a stored sample whose read never returns, such as a named pipe without a writer."),
     Term("happened", "In a failure: what the record of the trial shows."),
@@ -231,6 +225,12 @@ WORDS: tuple[Term, ...] = (
         "raise",
         "A policy for damage: the loader raises an error for the batch of the damaged sample.",
         see=("collateral", "skip"),
+    ),
+    Term(
+        "raised",
+        "In a failure: the first error that the loader raised in the trial, with the errors behind it (caused by …), where what "
+        "happened does not say it already. Look at it first: it often explains what is lost.",
+        see=("happened",),
     ),
     Term(
         "rank",

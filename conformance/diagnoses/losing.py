@@ -20,6 +20,8 @@ _FEEDER = re.compile(r"multiprocessing.queues\.py\", line \d+, in _feed\n(?:[ \t
 _THREAD_DIED = re.compile(r"Exception in thread .*\n(?:[ \t].*\n|Traceback .*\n|\n)*(\S.*)")
 """What threading.excepthook prints, with the error at its end."""
 
+_MOST_OF_IT = 0.75  # of a rank's samples: the share of one of two workers is half of them
+
 _LOSSES = ("no-lost-batches", "contract-kept", "finite-epoch", "full-batches", "ranks-in-step", "crash-surfaces", "fresh-epoch")
 
 
@@ -248,7 +250,9 @@ def false_end(case: Case) -> str | None:
 
 
 def _others_went_on(case: Case, fault: np.void) -> bool:
-    """Whether batches came, on the fault's rank, of samples that other processes read after the fault."""
+    """Whether batches came, on the fault's rank, of samples that other processes read after the fault, and most of theirs did."""
+    if _number(case.lost) > _MOST_OF_IT * case.spec.samples / case.ranks:
+        return False
     later = case.reads[
         (case.reads["rank"] == fault["rank"]) & (case.reads["time"] > fault["time"]) & (case.reads["pid"] != fault["pid"])
     ]

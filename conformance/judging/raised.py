@@ -25,7 +25,7 @@ def quoted(history: History, event: Any) -> str:
 def _one(kind: str, message: str) -> str:
     name = kind.removeprefix("builtins.")
     lines = [line.strip() for line in message.splitlines() if any(map(str.isalnum, line))]
-    last = lines[-1][:_MESSAGE] if lines else ""
+    last = lines[-1][:_MESSAGE].rstrip() if lines else ""
     return f"{name}: {last}" if last else name
 
 
