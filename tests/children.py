@@ -26,9 +26,9 @@ def tied() -> Callable[[], None]:
 
 @contextlib.contextmanager
 def child(command: Sequence[str], **how: Any) -> Iterator[subprocess.Popen[Any]]:
-    """Start a process in a session of its own; at the end all of the session is killed.
+    """Start a process in its own session; at the end the whole session is killed.
 
-    On Linux it is killed as well when this process ends without coming to that, as it does when pytest-timeout ends it.
+    On Linux it is also killed if this process ends without getting that far, as when pytest-timeout ends it.
     """
     process: subprocess.Popen[Any] = subprocess.Popen(command, start_new_session=True, preexec_fn=tied(), **how)  # noqa: PLW1509
     try:

@@ -12,4 +12,4 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 for _ignored in (signal.SIGHUP, signal.SIGTERM):
     if signal.getsignal(_ignored) is signal.SIG_IGN:
-        signal.signal(_ignored, lambda number, frame: None)  # this process goes on ignoring it
+        signal.signal(_ignored, lambda number, frame: None)  # this process still ignores it

@@ -1,12 +1,12 @@
-"""Tells a history as a story: a trial in one line, without a process, for tests of what judges histories.
+"""Writes a history as a story: a trial in one line, without a process, for tests of what judges histories.
 
     >>> history_of("0-3 4-7 8-11 end").events["kind"].tolist().count(Kind.GOT)
     3
 
 A story is a row of tokens with blanks between them. Each takes one millisecond, except that ``+2.5s`` lets time pass.
 
-Who speaks: ``w0:`` before a token says that worker 0 does it, ``r1:`` that it happens on rank 1, ``r1.w0:`` both; without it
-the consumer of rank 0. Standing alone, such a name holds for all tokens up to the next one.
+The speaker: ``w0:`` before a token says that worker 0 does it, ``r1:`` that it happens on rank 1, ``r1.w0:`` both; without it
+the consumer of rank 0. Such a name as a separate token applies to all tokens up to the next one.
 
 ======================  ==============================================================================================
 what the consumer does
@@ -18,7 +18,7 @@ what the consumer does
 ``raise``               it asks, and gets an error: ``raise:ValueError:what_it_says``; without a message that of the last
                         fault; ``raise@iter``, ``@outside``, ``@factory``, ``@close``, ``@length``, ``@report`` elsewhere
 ``end``                 it asks, and the epoch is over
-``ask``                 it asks; standing last, or before the trial is cut: it waits
+``ask``                 it asks; as the last token, or before the trial is cut: it waits
 ``break`` ``capped``    it leaves the epoch; it gives up
 ``unreadable``          it gets a batch that has no ids
 ``epoch``               the next epoch begins (the first does by itself)
@@ -43,10 +43,10 @@ what a reader does
 ======================  ==============================================================================================
 
 How the trial ended, as the last word: ``stalled``, ``endless`` (stalled, with a proof), ``deadline`` (out of time), ``interrupted``,
-``died:-11`` (the exit code of the rank that speaks); without it every rank ran to its end. A consumer that reads has to be told so:
-samples that arrive are not read by themselves.
+``died:-11`` (the exit code of the rank that speaks); without it every rank ran to its end. Reads by the consumer must be written:
+samples that arrive are not read automatically.
 
-What a story tells is what a real consumer records: ``test_history_dsl.py`` acts stories out, and compares.
+A story has the same records as a real consumer: ``test_history_dsl.py`` performs stories, and compares.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ from badbatch.harness.trial.phases import Batches, left_early, plain, rebuilt
 from badbatch.harness.trial.spec import Topology, TrialSpec
 
 _TICK = 1_000_000  # nanoseconds a token
-_LACKING = 32  # of the stories alone: the sample came without one of its fields
+_LACKING = 32  # only in stories: the sample arrived without one of its fields
 _CONTENT = {
     "": Content.WHOLE,
     "~": Content.WRONG,
@@ -87,7 +87,7 @@ _RAISED_BY = {"two-argument-error": "TwoArgumentError", "stop-iteration": "StopI
 _SPEAKER = re.compile(r"(?:r(\d+))?\.?(?:w(\d+))?:(?=.|$)")
 _WHERE = {"iter": Where.ITER, "outside": Where.OUTSIDE, "factory": Where.FACTORY, "close": Where.CLOSE, "length": Where.LENGTH,
           "report": Where.REPORT}
-_NO_ERRORS = ("str", "leftover")  # texts of events that are no exceptions
+_NO_ERRORS = ("str", "leftover")  # texts of events that are not exceptions
 _CUTS = {"stalled": "stalled", "endless": "stalled", "deadline": "out of time", "interrupted": "interrupted"}
 _CONSUMER_PID, _WORKER_PID, _PIDS_A_RANK, _HELPER_PID = 100, 1, 10, 900
 

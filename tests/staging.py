@@ -1,4 +1,4 @@
-"""The stage of the supervisor's tests: trials of the rogue loaders, and a look round for what each test left behind."""
+"""Helpers of the supervisor's tests: trials of the rogue loaders, and a search for what each test left behind."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def errors(history: History, where: Where) -> list[str]:
 
 
 def unreadable(history: History) -> set[str]:
-    """What was said of batches and reports that cannot be read."""
+    """The recorded messages about batches and reports that cannot be read."""
     return {history.text(event) for event in history.of(Kind.UNREADABLE)}
 
 
@@ -147,7 +147,7 @@ class Trial:
         self._number = supervisor.start(asked, folder)
 
     def until(self, kind: Kind, ranks: int = 1) -> None:
-        """Wait for an event on so many ranks."""
+        """Wait for an event on this many ranks."""
 
         def reached() -> bool:
             return len(set(History.load(self.folder).of(kind)["rank"])) >= ranks
@@ -159,7 +159,7 @@ class Trial:
         return int(History.load(self.folder).of(Kind.BUILDING, rank=rank)[0]["pid"])
 
     def struck(self) -> int:
-        """The process in which a fault took hold."""
+        """The process in which a fault took effect."""
         return int(History.load(self.folder).of(Kind.FAULT)[0]["pid"])
 
     def trial_supervisor(self) -> int:
@@ -192,4 +192,4 @@ def start(supervisor: Supervisor, tmp_path: Path, histories: list[History]) -> S
     return one
 
 
-# What a trial is when nothing goes wrong, so that what follows can be told from it.
+# A trial in which nothing goes wrong, as the base of the others.

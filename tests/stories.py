@@ -1,4 +1,4 @@
-"""Stories that can be told by ``history_dsl.py`` and acted out by ``rogues/acting.py``; a test compares the two histories."""
+"""Stories that ``history_dsl.py`` can write and ``rogues/acting.py`` can perform; a test compares the two histories."""
 
 from __future__ import annotations
 
@@ -58,4 +58,4 @@ NOT_ACTED = {
     "saved": "states are saved and loaded by real loaders: see test_phases.py",
     "resumed": "the same",
 }
-"""Words of the language that no story here can hold, each with the reason."""
+"""Words of the language that no story here can contain, each with the reason."""

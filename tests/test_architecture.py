@@ -18,7 +18,7 @@ from test_imports import circles
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted([*ROOT.glob("harness/**/*.py"), *ROOT.glob("conformance/**/*.py")])
-OUTSIDE = ("harness/instrumentation/sitecustomize.py",)  # run by any interpreter that a loader starts, as no part of the package
+OUTSIDE = ("harness/instrumentation/sitecustomize.py",)  # run by any interpreter that a loader starts, not as a part of the package
 NOWHERE_ELSE = {"utils", "util", "common", "helpers", "helper", "misc", "tools"}
 JUDGES = ("conformance/checks/", "conformance/diagnoses/", "conformance/judging/expectation.py", "conformance/judging/ledger.py")
 IMPURE = {"os", "time", "random", "subprocess", "multiprocessing", "threading", "socket", "signal", "shutil", "tempfile", "datetime",
@@ -46,14 +46,14 @@ def imported(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_imports_within_the_packages_are_relative(path: Path) -> None:
-    """No module imports badbatch by its installed name. Which way imports may go stands in test_imports.py."""
+    """No module imports badbatch by its installed name. The directions of imports are tested in test_imports.py."""
     names = set(imported(path))
     assert name_of(path) in OUTSIDE or not {name for name in names if name.split(".")[0] == "badbatch"}
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).startswith(JUDGES)], ids=name_of)
 def test_what_judges_is_pure(path: Path) -> None:
-    """What stands to the right of a history starts no process, reads no clock and no file, and mentions no library's code."""
+    """Everything to the right of a history starts no process, reads no clock and no file, and mentions no library's code."""
     roots = {name.split(".")[0] for name in imported(path)}
     assert not roots & IMPURE
     calls = {node.func.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -127,7 +127,7 @@ def test_consequences_are_checks_and_go_round_in_no_circle() -> None:
 
 
 def test_only_sources_ask_which_source_it_is() -> None:
-    """What is special about a source stands in its module: nothing else asks whether it is in memory or on disk."""
+    """Everything special about a source is in its module: no other module asks whether it is in memory or on disk."""
     asks = re.compile(r"stored is (not )?None|\bsource (==|!=|in|not in) \(?[\"'][a-z]|sources\.base import .*(in_memory|on_disk)")
     # The scenarios in memory are put to the sources in memory; the glossary has a table of each.
     allowed = {"conformance/scenarios/base.py", "conformance/commands/glossary.py"}

@@ -110,7 +110,7 @@ def test_ids_and_content_are_found_in_every_form(form: str) -> None:
     ],
 )
 def test_ids_without_content_are_unchecked(batch: Any, ids: list[int]) -> None:
-    """Where nothing beside the id came, nothing is said of the content."""
+    """If the batch has only ids, nothing is reported about the content."""
     assert [(i, UNCHECKED) for i in ids] == read(batch)
 
 
@@ -123,7 +123,7 @@ def test_an_empty_batch_holds_nothing(batch: Any) -> None:
 
 
 def test_the_first_of_several_keys_counts() -> None:
-    """Where a batch has both ids and paths, the ids are taken; a key that holds none is passed over."""
+    """If a batch has both ids and paths, the ids are used; a key that contains none is skipped."""
     assert [(5, WHOLE)] == read({"path": ["7.png"], "id": torch.tensor([5]), "x": x([5])})
     assert [(7, WHOLE)] == read({"id": torch.tensor([0.5]), "path": ["7.png"], "x": x([7])})
 
@@ -131,7 +131,7 @@ def test_the_first_of_several_keys_counts() -> None:
 @given(IDS, st.data())
 @settings(max_examples=60, deadline=None)
 def test_each_row_is_judged_for_itself(ids: list[int], data: st.DataObject) -> None:
-    """Of any batch exactly those rows are wrong that are not what was written for the id beside them."""
+    """In any batch exactly those rows are wrong that differ from what was written for their id."""
     others = data.draw(st.lists(st.integers(0, 2**53), min_size=len(ids), max_size=len(ids)))
     rows = x(others)
     expected = [(i, WHOLE if i == other else WRONG) for i, other in zip(ids, others, strict=True)]
@@ -212,7 +212,7 @@ def test_a_legal_oddity_is_whole_where_it_was_planned_and_wrong_elsewhere(fault:
 
 
 def test_a_damaged_sample_is_known_by_its_content() -> None:
-    """A null field that is delivered all the same is marked, whatever the plan says."""
+    """A null field that is delivered is marked, whatever the plan says."""
     assert [(5, MARKED)] == read([{"id": 5, "x": None}], FaultPlan({5: NullField()}))
 
 
@@ -226,7 +226,7 @@ def test_a_factory_can_say_where_the_ids_are(answer: Any) -> None:
 
 @pytest.mark.parametrize("answer", [None, [0.5], "no digits", {"id": 5}, object()])
 def test_an_ids_function_that_gives_no_ids_is_told(answer: Any) -> None:
-    """What is no sequence of whole numbers is refused with the name of the declaration."""
+    """A value that is not a sequence of whole numbers is refused with the name of the declaration."""
     with pytest.raises(UnreadableBatch, match=r"^@loader\(ids=…\) returned no sequence of whole numbers$"):
         read({"id": torch.tensor([1])}, ids=lambda batch: answer)
 
@@ -268,7 +268,7 @@ def test_a_batch_without_ids_is_told_in_one_clear_line(batch: Any, what: str) ->
 @given(IDS)
 @settings(max_examples=60, deadline=None)
 def test_rows_follow_from_their_ids_alone(ids: list[int]) -> None:
-    """A row depends on nothing but its id, is exact in single precision, and lies within -0.5…0.5."""
+    """A row depends only on its id, is exact in single precision, and is within -0.5…0.5."""
     rows = identity.rows(ids)
     assert (len(ids), identity.WIDTH) == rows.shape
     assert np.float32 == rows.dtype

@@ -72,13 +72,13 @@ def refusal(call: Callable[[], Any]) -> str:
 
 @pytest.mark.parametrize("name", ["", "module", "module:", ":attr", "torch.utils.data.DataLoader"])
 def test_a_name_without_both_parts_is_refused_with_an_example(name: str) -> None:
-    """What is not written as module:attribute is told how to write it."""
+    """For a name that is not module:attribute, the error says how to write it."""
     expected = f"{name!r} names no loader: write it as pkg.module:attr, like torch.utils.data:DataLoader"
     assert expected == refusal(lambda: resolve(name))
 
 
 def test_a_module_that_is_not_there_is_named() -> None:
-    """The line says which module is missing, also when it is a part of the way to it."""
+    """The line says which module is missing, also if it is a parent of the named one."""
     expected = "there is no module 'nowhere_at_all': run from the folder that contains it, or install it"
     assert expected == refusal(lambda: resolve("nowhere_at_all:factory"))
     assert expected == refusal(lambda: resolve("nowhere_at_all.deeper:factory"))
@@ -100,7 +100,7 @@ def test_a_module_that_is_not_there_is_named() -> None:
 def test_a_module_that_cannot_be_imported_is_told_with_its_error(
     module: Callable[[str], str], text: str, says: str
 ) -> None:
-    """The error inside the module is the loader's affair, and told in one line with its class."""
+    """An error inside the module is the loader's, and is reported in one line with its class."""
     name = module(text)
     line = refusal(lambda: resolve(f"{name}:factory"))
     assert line.startswith(name)
@@ -108,7 +108,7 @@ def test_a_module_that_cannot_be_imported_is_told_with_its_error(
 
 
 def test_an_attribute_that_is_not_there_is_told_with_the_nearest(module: Callable[[str], str]) -> None:
-    """A slip of the pen is mended by the line itself."""
+    """A slip of the pen is fixed by the line itself."""
     name = module("def make_loader(job):\n    return []\n")
     assert f"{name} has no attribute 'make_lodaer'; did you mean 'make_loader'?" == refusal(
         lambda: resolve(f"{name}:make_lodaer")
@@ -117,7 +117,7 @@ def test_an_attribute_that_is_not_there_is_told_with_the_nearest(module: Callabl
 
 
 def test_an_attribute_of_an_attribute_can_be_named(module: Callable[[str], str]) -> None:
-    """A factory may stand in a class or an object."""
+    """A factory may be an attribute of a class or an object."""
     name = module("class Loaders:\n    @staticmethod\n    def plain(job):\n        return [1]\n")
     target = resolve(f"{name}:Loaders.plain")
     assert [1] == target.call(None)
@@ -179,7 +179,7 @@ class _Loader:
         (lambda *jobs: [], False),
         (_Factory(), False),
         (functools.partial(_two, root=1), False),
-        (dict, False),  # tells nothing of what it takes
+        (dict, False),  # has no signature
         (lambda dataset: [], True),
         (_Loader, True),
         (DataLoader, True),
@@ -192,7 +192,7 @@ def test_a_first_parameter_called_dataset_makes_a_drop_in(found: Any, drop_in: b
 
 
 def test_a_factory_gets_the_job() -> None:
-    """What the factory returns is the loader, with its own way to be told the epoch."""
+    """What the factory returns is the loader, with its own way to set the epoch."""
 
     class Loader:
         def __iter__(self) -> Iterator[int]:
@@ -219,7 +219,7 @@ def test_a_factory_gets_the_job() -> None:
 
 @pytest.mark.parametrize("made", [None, 3, object()])
 def test_what_cannot_be_iterated_is_refused(made: Any) -> None:
-    """A factory or class that makes no iterable is told in one line, with the type of what it made."""
+    """A factory or class that makes no iterable is reported in one line, with the type of what it made."""
     kind = {"NoneType": "a NoneType", "int": "an int", "object": "an object"}[type(made).__name__]
     expected = f"mod:x returned {kind}, which cannot be iterated: return an iterable of batches"
     assert expected == refusal(lambda: build(describe("mod:x", lambda job: made), job()))
@@ -228,7 +228,7 @@ def test_what_cannot_be_iterated_is_refused(made: Any) -> None:
 
 
 def test_what_the_loader_raises_is_not_touched() -> None:
-    """An error of the factory is the loader's own, and comes out as it is."""
+    """An error of the factory is the loader's own, and is raised unchanged."""
 
     def factory(job: Job) -> Any:
         raise ZeroDivisionError("mine")
@@ -260,7 +260,7 @@ def test_a_drop_in_is_called_as_its_users_do() -> None:
 
 
 def test_a_drop_in_with_workers_gets_the_timeout_and_the_start_method() -> None:
-    """The timeout always, the start method where one is asked for."""
+    """The timeout always, the start method if one is set."""
     _, options, _ = called(job(num_workers=2))
     assert {"batch_size": 4, "num_workers": 2, "drop_last": False, "shuffle": False, "timeout": 1.5} == options
     _, options, _ = called(job(num_workers=2, start_method="spawn"))
@@ -308,7 +308,7 @@ def test_a_shuffled_drop_in_is_shuffled_by_the_seed() -> None:
 
 
 def test_a_drop_in_of_several_ranks_gets_a_distributed_sampler() -> None:
-    """Ranks share the samples by torch's sampler, which is told the epoch, and not by ``shuffle``."""
+    """Ranks share the samples by torch's sampler, which gets the epoch, and not by ``shuffle``."""
     shares = []
     for rank in range(2):
         _, options, built = called(job(world_size=2, rank=rank, shuffle=True))
@@ -324,7 +324,7 @@ def test_a_drop_in_of_several_ranks_gets_a_distributed_sampler() -> None:
 
 
 def test_a_stream_is_neither_shuffled_nor_sampled() -> None:
-    """A stream that splits itself goes to the class as it is, on one rank or several."""
+    """A stream that splits itself is passed to the class unchanged, on one rank or several."""
     stream = ShardedStream(10, Reader(FaultPlan()), rank=0, world_size=2)
     asked = dataclasses.replace(job(source="sharded_stream", world_size=2, shuffle=True), dataset=stream)
     _, options, built = called(asked)

@@ -1,4 +1,4 @@
-"""Each check on histories that are told as stories: some that keep its promise, some that break it."""
+"""Each check on histories that are written as stories: some that keep its promise, some that break it."""
 
 from __future__ import annotations
 
@@ -102,9 +102,9 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("finite-epoch", "0-3 4-7 8-11 end", {}),
     ("finite-epoch", "raise raise raise raise raise capped:errors", {"contract": STOPS}),
     ("finite-epoch", "0-3 break epoch 0-3 4-7 8-11 end", {"break_after": 1}),
-    ("finite-epoch", "0-3 ask died:-9", {}),  # the machine's doing
+    ("finite-epoch", "0-3 ask died:-9", {}),  # caused by the machine
     ("finite-epoch", "0-3 ask died:-15", {}),
-    ("finite-epoch", "0-3 w0:fault5 ask died:-11", _DEAD),  # asked by crash-surfaces
+    ("finite-epoch", "0-3 w0:fault5 ask died:-11", _DEAD),  # checked by crash-surfaces
     ("exact-skip-count", "0-3 fault5 4,6,7 skip5 8-11 end", {"contract": SKIPS}),
     ("exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped:5", {"contract": SKIPS}),
     ("exact-skip-count", "0-3 fault5 4,6,7 8-11 end skipped1", {"contract": SKIPS}),
@@ -163,7 +163,7 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 5,7 end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 r1:fault5 raise end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("no-leftovers", "0-3 4-7 8-11 end closing closed", {}),
-    # A deadline that comes before the time is over is no evidence.
+    # A deadline that is reached before the time is over proves nothing.
     ("no-leftovers", "0-3 4-7 8-11 end closing +5s deadline", {"deadline_s": 12.0}),
     ("correct-timeout", "0-3 w0:fault5 ask +1.1s raise:RuntimeError:timed_out end closing +8s deadline", _HUNG),
     ("correct-timeout", "0-3 w0:fault5 ask +1.5s deadline", _HUNG),
@@ -173,7 +173,7 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("loss-factor", "0-3 raise 8-11 end", {**_BAD_LINE, "contract": RAISES}),
     ("loss-factor", "0-3 4,5,6 end", {**_BAD_LINE, "contract": _FILES_GIVEN_UP}),
     ("loss-factor", "0-3 4,5,8,9 10,11 end", {**_BAD_LINE, "contract": _BATCHES_GIVEN_UP}),
-    ("loss-factor", "0-3 8-11 end", {**_BAD_LINE, "contract": _FILES_GIVEN_UP}),  # 4 and 5 lie beside nothing damaged
+    ("loss-factor", "0-3 8-11 end", {**_BAD_LINE, "contract": _FILES_GIVEN_UP}),  # 4 and 5 are next to nothing damaged
     ("loss-factor", "read0-11 4-6,0-2 8-10 end", _BAD_PICTURE),  # 3 and 11 were read far from the damaged one
     ("fields-complete", "0-3 4-7 8-11 end", _LINES),
     ("fields-complete", "0-3 4,5,6,7% 8-11 end", _BAD_LINE),
@@ -378,7 +378,7 @@ def test_an_error_where_nothing_is_damaged_explains_what_is_lost_with_it() -> No
 
 
 def test_a_failure_says_the_error_that_the_loader_raised() -> None:
-    """The first error stands beside what happened, with those behind it, unless what happened says it already."""
+    """The first error is shown with what happened, with its causes, unless what happened already names it."""
     history = history_of("read0-3 0-3 read4 fault5 raise:KeyError:7 raise:KeyError:8 end", samples=16)
     (key, text) = next((key, text) for key, text in history.texts.items() if text["message"] == "7")
     behind = {"causes": [{"type": "builtins.OSError", "message": "sample 5 cannot be read"}]}

@@ -23,7 +23,7 @@ def test_that_is_cut():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can tie a process to its parent")
 def test_a_child_ends_with_a_test_that_times_out(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that a test started is gone after pytest-timeout has ended pytest as a whole."""
+    """A process that a test started has ended after pytest-timeout ended pytest as a whole."""
     pytest.importorskip("pytest_timeout")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     pytester.makepyfile(TEST)

@@ -19,7 +19,7 @@ PID = 4_000_000 + os.getpid() % 100_000  # of the trial; near the largest that L
 
 @pytest.fixture
 def segment() -> Iterator[Path]:
-    """Where a segment that bears the pid of a trial's process would be."""
+    """Where a segment with the pid of a trial's process in its name would be."""
     path = Path(cleanup.SHARED_MEMORY) / f"torch_{PID}_{os.getpid()}_0"
     yield path
     if path.is_dir() and not path.is_symlink():
@@ -30,7 +30,7 @@ def segment() -> Iterator[Path]:
 
 @linux
 def test_a_segment_of_the_trial_is_removed_and_told(segment: Path, tmp_path: Path) -> None:
-    """It was made after the trial began, by this user, and bears the pid of a process of the trial."""
+    """It was made after the trial began, by this user, and its name contains the pid of a process of the trial."""
     standing = standing_segments()
     segment.write_bytes(b"x")
     assert clear_away(tmp_path, {PID}, standing) == [{"what": "shared memory", "name": "torch_N_N_N"}]
@@ -48,7 +48,7 @@ def test_a_segment_from_before_the_trial_stays(segment: Path, tmp_path: Path) ->
 
 @linux
 def test_a_segment_of_another_user_stays(segment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it was made while the trial ran and bears the pid of one of its processes."""
+    """Also if it was made while the trial ran and its name contains the pid of one of its processes."""
     standing = standing_segments()
     segment.write_bytes(b"x")
     own = os.getuid()
@@ -72,7 +72,7 @@ def test_what_is_no_segment_stays(kind: str, segment: Path, tmp_path: Path) -> N
 
 @linux
 def test_semaphores_of_the_trial_are_removed(tmp_path: Path) -> None:
-    """They bear the name of the trial's folder; those of another trial stay."""
+    """Their names contain the name of the trial's folder; those of another trial stay."""
     standing = standing_segments()
     paths = [Path(cleanup.SHARED_MEMORY) / f"sem.{semaphore_prefix(folder)}-x" for folder in (tmp_path, tmp_path / "other")]
     try:

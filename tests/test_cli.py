@@ -62,7 +62,7 @@ def run(*arguments: str) -> int:
 
 
 def process(*arguments: str, cwd: Path, timeout: float = 90) -> subprocess.CompletedProcess[str]:
-    """The command, in a process of its own."""
+    """The command, in a separate process."""
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=cwd,
@@ -91,7 +91,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every exit code stands in the help, with its meaning."""
+    """Every exit code is in the help, with its meaning."""
     assert run("--help") == 0
     text = capsys.readouterr().out
     for code in ExitCode:
@@ -100,7 +100,7 @@ def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("kind", cli.KINDS)
 def test_everything_is_explained(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each name of each registry is listed on a line of its own, and explained with its title."""
+    """Each name of each registry is listed on its own line, and explained with its title."""
     assert run("list", kind) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(explain.names_of(kind))
@@ -156,7 +156,7 @@ def test_the_words_of_reports_are_explained(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_glossary_is_closed() -> None:
-    """No word stands for two things, and what a word refers to is a word."""
+    """No word means two things, and what a word refers to is a word."""
     names = [name for term in glossary.WORDS for name in (term.name, *term.also)]
     assert len(names) == len(set(names))
     assert {other for term in glossary.WORDS for other in term.see} <= {term.name for term in glossary.WORDS}
@@ -188,7 +188,7 @@ def test_the_glossary_is_closed() -> None:
 def test_usage_errors(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the user can fix is told on standard error, without a traceback, with exit code 2."""
+    """What the user can fix is reported on standard error, without a traceback, with exit code 2."""
     monkeypatch.chdir(tmp_path)
     assert run(*arguments) == ExitCode.USAGE
     out, err = capsys.readouterr()
@@ -206,7 +206,7 @@ def test_usage_errors(
     ],
 )
 def test_loaders_that_are_none(loader: str, said: str, tmp_path: Path) -> None:
-    """A loader that cannot be imported, or is none, is told in one line with exit code 2."""
+    """A loader that cannot be imported, or is not a loader, is reported in one line with exit code 2."""
     done = process("run", loader, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
     assert done.stderr.startswith("badbatch: ") and said in done.stderr and done.stderr.count("\n") == 1
@@ -259,7 +259,7 @@ def test_judge_shows_the_evidence_of_a_stall(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_json_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --json - standard output holds the report alone, and the text goes to standard error."""
+    """With --json - standard output contains only the report, and the text goes to standard error."""
     assert run("judge", str(broken_trial(tmp_path / "trial")), "--json", "-") == ExitCode.BROKEN
     out, err = capsys.readouterr()
     assert json.loads(out)["schema"] == 1
@@ -283,7 +283,7 @@ def test_run_and_replay(tmp_path: Path) -> None:
     targets = ["--json", "r.json", "--html", "r.html", "--junit", "r.xml"]
     done = process("run", LOADER, *options, *targets, cwd=tmp_path)
     assert done.returncode == ExitCode.BROKEN, done.stderr
-    assert done.stderr == ""  # no progress where there is no terminal
+    assert done.stderr == ""  # no progress without a terminal
     assert "two-argument-error · workers=1" in done.stdout and "\x1b" not in done.stdout
     assert {path.name for path in tmp_path.iterdir()} == {".badbatch", "r.json", "r.html", "r.xml"}
     assert (tmp_path / ".badbatch" / ".gitignore").read_text().splitlines()[-1] == "*"  # git does not see the folder
@@ -327,7 +327,7 @@ def test_interrupt(tmp_path: Path) -> None:
 
 
 def test_our_own_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure of the harness, expected or not, is exit code 4; nothing of it is taken for the loader's."""
+    """A failure of the harness, expected or not, is exit code 4; nothing of it looks like a failure of the loader."""
     folder = kept_trial(tmp_path / "trial")
     expected, unforeseen = HarnessError("the zygote has died"), KeyError("k")
     for error, said in ((expected, "badbatch: the zygote has died"), (unforeseen, "a fault of badbatch itself")):
@@ -373,7 +373,7 @@ def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_corpus_is_mounted(capsys: pytest.CaptureFixture[str]) -> None:
-    """The commands on corpora are there, and are imported only when they are asked for."""
+    """The commands on corpora exist, and are imported only when they are used."""
     assert run("corpus", "--help") == 0
     assert "verify" in capsys.readouterr().out
     group = cli.badbatch.get_command(click.Context(cli.badbatch), "corpus")
@@ -382,7 +382,7 @@ def test_corpus_is_mounted(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_reader_that_leaves(tmp_path: Path) -> None:
-    """A pipe whose reader has gone ends the command quietly."""
+    """A pipe whose reader has ended ends the command silently."""
     running = subprocess.Popen(
         [*COMMAND, "list", "faults"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

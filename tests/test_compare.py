@@ -45,7 +45,7 @@ def both() -> Comparison:
 
 
 def test_cells() -> None:
-    """A cell says what arrived of what should and how it ended; n/a, and what was not part of a report, say so."""
+    """A cell shows how many of the expected samples arrived and how the trial ended; n/a and missing cells say so."""
     found = both()
     one = Column("map", WORKERS)
     assert str(found.cell(0, "one-bad", one)) == "24/39 ended"
@@ -85,7 +85,7 @@ def test_text_of_the_example() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 300])
 def test_every_cell_is_printed(width: int) -> None:
-    """However narrow the terminal, no cell is left out, and loaders of one topology stand side by side."""
+    """However narrow the terminal, no cell is left out, and loaders of one topology are side by side."""
     found = both()
     lines = comparison.render(found, width=width).splitlines()
     for scenario in found.scenarios:
@@ -126,7 +126,7 @@ def test_markdown() -> None:
 
 
 def test_html() -> None:
-    """The page holds every cell and no script, and escapes names."""
+    """The page contains every cell and no script, and escapes names."""
     hostile = dataclasses.replace(good(), loader="<script>:x")
     text = comparison.html(compare([report(), hostile]))
     assert "<script" not in text and "&lt;script&gt;:x" in text
@@ -160,7 +160,7 @@ def test_two_reports_of_one_loader_are_told_apart() -> None:
 
 
 def test_files_are_compared_without_running_anything(tmp_path: Path) -> None:
-    """Reports that are already there, one or several to a file, are compared as they are."""
+    """Stored reports, one or several in a file, are compared without running anything."""
     (tmp_path / "both.json").write_text(jsonfile.dumps_reports([report(), good()]))
     found = gather([str(tmp_path / "both.json")], Options())
     assert comparison.render(found) == comparison.render(both())

@@ -1,4 +1,4 @@
-"""``badbatch corpus …`` as a user meets it."""
+"""``badbatch corpus …`` as users see it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_make_then_verify_then_show(tmp_path: Path) -> None:
 
 
 def test_verify_exits_with_1_when_something_changed(tmp_path: Path) -> None:
-    """A change is printed, and is an exit code of its own."""
+    """A change is printed, and has its own exit code."""
     root = tmp_path / "c"
     assert run("make", root, "--samples", 5, "--damage", "0", "--oddities", "0", "--size", "64", "-q").exit_code == 0
     (root / "more.txt").write_text("")
@@ -153,7 +153,7 @@ def test_show_alone_lists_what_is_there(tmp_path: Path) -> None:
 
 
 def test_show_without_a_corpus(tmp_path: Path) -> None:
-    """Where there is no corpus, show says so."""
+    """If there is no corpus, show says so."""
     assert run("show", tmp_path).exit_code == 2
     assert run("show", tmp_path, "--html", tmp_path / "x.html").exit_code == 2
 
@@ -171,7 +171,7 @@ def test_show_without_a_corpus(tmp_path: Path) -> None:
     ],
 )
 def test_show_of_an_edited_manifest_is_one_line(edited: str, words: str, tmp_path: Path) -> None:
-    """A line of the manifest that was changed by hand is named in one line, whatever show was to write."""
+    """A line of the manifest that was changed by hand is named in one line, whatever show should write."""
     root = tmp_path / "c"
     assert run("make", root, "--samples", 5, "--damage", "0", "--oddities", "0", "--size", "64", "-q").exit_code == 0
     lines = (root / "manifest.badbatch").read_text().splitlines()
@@ -209,13 +209,13 @@ def test_options_are_parsed_as_they_are_written() -> None:
 
 
 def crash(data: bytes) -> np.ndarray:
-    """A decoder that takes its process with it."""
+    """A decoder that kills its process."""
     os.kill(os.getpid(), signal.SIGKILL)
     return np.zeros(1)
 
 
 def test_a_decoder_that_dies_is_a_line_of_the_table() -> None:
-    """A decoder that crashes is asked in a process of its own, and the table says what it died of."""
+    """A decoder that crashes runs in a separate process, and the table says how it died."""
     assert _apart(Column("crash", "os", "none", crash), b"a", b"b") == "dies (signal 9)"
     assert _cell("lossy: 3.0% of the pixels differ") == "**damaged**: 3.0% of the pixels differ"
     assert _cell("raises OSError: image file is truncated") == "raises OSError"

@@ -1,4 +1,4 @@
-"""Picture corpora: what is made, how it is damaged, and whether the manifest tells the truth."""
+"""Picture corpora: what is made, how it is damaged, and whether the manifest is correct."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_stamped_jpeg_is_what_the_encoder_writes(size: tuple[int, int], qualit
 
 
 def test_sizes_whose_cells_are_no_whole_blocks_are_encoded_as_usual() -> None:
-    """A size that cannot be stamped gives pictures that carry their ids all the same."""
+    """Pictures of a size that cannot be stamped still have their ids."""
     assert not can_stamp((224, 224))
     place = studio(1, (224, 160), 100)
     for sample in (0, 5, 99):
@@ -164,7 +164,7 @@ def test_good_samples_decode_and_say_who_they_are(rotten: tuple[Path, list[Sampl
 @pytest.mark.parametrize("size", [(256, 256), (224, 224), (96, 64)])
 @pytest.mark.parametrize("name", ODDITIES)
 def test_each_oddity_is_legal_and_marked(name: str, size: tuple[int, int]) -> None:
-    """Every turn of an oddity is a whole picture to all decoders here, and tells its id unless it has no room for it."""
+    """Every variant of an oddity is a whole picture to all decoders here, and has a readable id unless there is no room for it."""
     canvas = studio(2, size, 50).canvas(7)
     for turn in range(8):
         oddity = FAULTS[name].turn(turn, random.Random(turn))
@@ -204,7 +204,7 @@ def test_arithmetic_coding_is_decoded_to_the_same_pixels_as_huffman_coding(size:
 
 
 def test_odd_names_are_odd(rotten: tuple[Path, list[SampleRecord]]) -> None:
-    """Names have the oddity that they are said to have, and every path is different."""
+    """Names have the oddity that the manifest states, and every path is different."""
     root, records = rotten
     names = {oddity: of(records, oddity)[0].path.split("/")[1] for oddity in ODDITIES}
     assert len(names["long-name"]) == 200
@@ -293,14 +293,14 @@ def test_a_hanging_pipe_gives_nothing(rotten: tuple[Path, list[SampleRecord]]) -
 
 
 def test_small_pictures_are_known_by_their_paths(tmp_path: Path) -> None:
-    """Pictures too small for a mark are made all the same, and the manifest says that the path alone tells."""
+    """Pictures too small for a mark can be made, and the manifest says that only the path has the id."""
     make(str(tmp_path / "small"), Recipe("imagefolder", 5, damage=0, size=(32, 20)), jobs=1)
     assert {"path"} == {record.identity for record in read_samples(str(tmp_path / "small"))}
 
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    """A user's own folder: 30 good pictures of three formats, one bad one, and a file that is no picture."""
+    """A user's own folder: 30 good pictures of three formats, one bad one, and a file that is not a picture."""
     root = tmp_path / "photos"
     (root / "cats").mkdir(parents=True)
     (root / "dogs" / "big").mkdir(parents=True)
@@ -335,7 +335,7 @@ def test_copies_of_the_users_own_files_are_damaged_and_the_originals_are_not(pho
 
 
 def test_an_original_that_is_bad_itself_is_said_to_be(photos: Path, tmp_path: Path) -> None:
-    """A picture of the user's that is damaged already is copied as it is, and the manifest does not call it good."""
+    """A user's picture that is already damaged is copied unchanged, and the manifest does not call it good."""
     root = tmp_path / "copies"
     make(str(root), Recipe("imagefolder", 0, damage=0, origin=str(photos)), jobs=1)
     broken = [record for record in read_samples(str(root)) if record.path == "cats/broken.jpg"]
@@ -344,7 +344,7 @@ def test_an_original_that_is_bad_itself_is_said_to_be(photos: Path, tmp_path: Pa
 
 
 def test_a_fault_strikes_only_files_that_are_stored_as_it_needs(photos: Path, tmp_path: Path) -> None:
-    """With PNG faults alone, JPEGs of the user's stay as they are."""
+    """With only PNG faults, the user's JPEGs stay unchanged."""
     root = tmp_path / "pngs"
     make(str(root), Recipe("imagefolder", 0, damage=1, faults=(Choice("png-cut"),), origin=str(photos)), jobs=1)
     struck = {Path(record.path).suffix for record in read_samples(str(root)) if record.fault is not None}
@@ -365,7 +365,7 @@ def test_a_reader_without_badbatch_sees_an_ordinary_folder(tmp_path: Path) -> No
 
 
 def test_every_path_fault_says_what_it_places() -> None:
-    """Each fault of a path declares what stands there, and why the sample is in its state."""
+    """Each fault of a path declares what is there, and why the sample has its state."""
     placed = [cls for cls in FAULTS.values() if issubclass(cls, PathFault)]
     assert len(placed) >= 6
     assert all(cls.special and cls.why for cls in placed)

@@ -76,7 +76,7 @@ def test_a_clean_corpus_is_read_by_hugging_face(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("storage", FORMATS)
 def test_the_same_recipe_gives_the_same_bytes_in_any_order(storage: str) -> None:
-    """A file made alone is what it was among the others."""
+    """A file made separately is the same as among the others."""
     quick = [name for name, cls in disk_faults("jsonl").items() if not cls.odd and name != "long-line"]
     faults = [name for name in quick if disk_faults()[name].fits("jsonl", storage)]
     whole = made("jsonl", 100, faults=faults, damage=0.5, oddities=0.3, format=storage, seed=3, per_file=10)
@@ -119,7 +119,7 @@ def test_every_fault_of_lines_occurs_by_default(storage: str) -> None:
     ],
 )
 def test_a_spoilt_line_costs_itself_alone(storage: str, fault: Any, holds: Any) -> None:
-    """The struck lines hold the damage and no reader has them whole; all others are good."""
+    """The lines with a fault contain the damage and no reader has them whole; all others are good."""
     corpus = made("jsonl", 30, faults=[fault], format=storage)
     assert len(struck(corpus)) == 10
     for record in corpus.records:
@@ -132,7 +132,7 @@ def test_a_spoilt_line_costs_itself_alone(storage: str, fault: Any, holds: Any) 
 
 @pytest.mark.parametrize("code", [1, 9, 31])
 def test_a_control_character_is_damage(code: int) -> None:
-    """JSON forbids every bare control character, and both readers hold to it."""
+    """JSON forbids every bare control character, and both readers refuse it."""
     corpus = made("jsonl", 9, faults=[("control-character", {"code": code})])
     assert {record.state for record in struck(corpus)} == {State.DAMAGED}
 
@@ -147,7 +147,7 @@ def test_invalid_utf8_takes_every_form(how: str) -> None:
 
 
 def test_a_line_cut_with_its_newline_spoils_the_next_one() -> None:
-    """Both samples stand in one line that no reader accepts, and both records name the fault."""
+    """Both samples are in one line that no reader accepts, and both records name the fault."""
     corpus = made("jsonl", 20, faults=[("cut-line", {"newline": False})], damage=0.05)
     spoilt = struck(corpus)
     assert len(spoilt) == 2 and spoilt[0].id + 1 == spoilt[1].id
@@ -175,7 +175,7 @@ def test_a_long_line_is_legal_and_contested() -> None:
 
 
 def test_a_line_that_is_not_too_long_is_recorded_as_good() -> None:
-    """A fault that no reader minds is kept in the record and is no damage."""
+    """A fault that every reader accepts is kept in the record and is not damage."""
     corpus = made("jsonl", 9, faults=[("long-line", {"megabytes": 0.01})])
     assert len(struck(corpus)) == 3
     assert all(record.state is State.GOOD and record.took_hold for record in struck(corpus))
@@ -183,7 +183,7 @@ def test_a_line_that_is_not_too_long_is_recorded_as_good() -> None:
 
 @pytest.mark.parametrize("storage", FORMATS)
 def test_a_cut_file_loses_its_last_lines_without_a_word(storage: str) -> None:
-    """Lines before the cut are good, the one that was cut is damaged, those behind it are missing."""
+    """Lines before the cut are good, the cut one is damaged, those after it are missing."""
     corpus = made("jsonl", 40, faults=[("cut-file", {"keep": 0.5})], damage=0.2, per_file=20, format=storage)
     (path,) = {record.path for record in struck(corpus)}
     states = [record.state for record in corpus.records if record.path == path]
@@ -200,7 +200,7 @@ def test_an_empty_file_loses_its_lines_without_a_word(storage: str) -> None:
 
 
 def test_a_cut_gzip_stream_is_contested_where_buffers_differ() -> None:
-    """What stands before the cut is had by one reader or both; behind it every line is damaged."""
+    """What is before the cut is read by one reader or both; after it every line is damaged."""
     corpus = made("jsonl", 400, faults=[("cut-gzip", {"keep": 0.9})], damage=0.5, per_file=200, format="jsonl.gz")
     (path,) = {record.path for record in struck(corpus)}
     order = [State.GOOD, State.CONTESTED, State.DAMAGED]
@@ -260,7 +260,7 @@ def test_bad_parameters_are_refused(wrong: Any) -> None:
 
 
 def test_gzip_bytes_depend_on_the_content_alone() -> None:
-    """No time stands in the stream, and what was cut is had back up to the cut."""
+    """The stream contains no time, and a truncated one can be read up to the cut."""
     data = b"0123456789" * 5000
     assert gzipped.compress(data) == gzipped.compress(data)
     assert gzipped.decompress(gzipped.compress(data)) == (data, None)
@@ -272,7 +272,7 @@ def test_gzip_bytes_depend_on_the_content_alone() -> None:
 
 @pytest.mark.parametrize("storage", FORMATS)
 def test_lines_after_a_lost_newline_are_found_where_they_lie(storage: str) -> None:
-    """Every good sample stands in the line that its record names, also behind one that ran into the next."""
+    """Every good sample is in the line that its record names, also after a line that ran into the next."""
     corpus = made("jsonl", 60, faults=[("cut-line", {"newline": False})], format=storage)
     good = [record for record in corpus.records if record.state is State.GOOD]
     assert [json.loads(line_of(corpus, record))["id"] for record in good] == [record.id for record in good]

@@ -126,7 +126,7 @@ def test_a_target_that_exists_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
-    """An empty folder is no obstacle."""
+    """An empty folder is accepted."""
     make(str(tmp_path / "deep" / "er"), Recipe("imagefolder", 2, damage=0, size=(64, 64)))
     (tmp_path / "empty").mkdir()
     make(str(tmp_path / "empty"), Recipe("imagefolder", 2, damage=0, size=(64, 64)))
@@ -134,7 +134,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
 
 
 def test_a_corpus_in_its_own_origin_is_refused(tmp_path: Path) -> None:
-    """The target may lie neither in the folder that is copied nor around it."""
+    """The target may be neither inside the copied folder nor around it."""
     make(str(tmp_path / "a"), Recipe("imagefolder", 4, damage=0, size=(64, 64)))
     for target in (tmp_path / "a" / "b", tmp_path, tmp_path / "a"):
         with pytest.raises(UserError, match="must not contain each other"):
@@ -179,7 +179,7 @@ def test_the_tests_of_signals_hold_under_nohup() -> None:
 
 
 def test_under_nohup_the_end_of_the_terminal_is_ignored(tmp_path: Path) -> None:
-    """What ignores SIGHUP from its start goes on, and makes the whole corpus."""
+    """A process that ignores SIGHUP from its start continues, and makes the whole corpus."""
     options = ["make", str(tmp_path / "whole"), "--samples", "3000", "--jobs", "2", "--size", "64x64", "-q"]
     with child(["nohup", *COMMAND, *options], stderr=subprocess.DEVNULL) as process:
         wait_until(lambda: len(list(tmp_path.glob(".whole.making-*/*/*"))) > 50)
@@ -262,7 +262,7 @@ def test_a_process_that_dies_is_no_hang() -> None:
 
 
 def test_an_error_in_a_process_is_the_callers() -> None:
-    """What a task raises arrives: the user's errors as they are, ours with their traceback."""
+    """What a task raises arrives: the user's errors unchanged, badbatch's own with their traceback."""
     with pytest.raises(UserError, match="fix me"):
         list(ordered(fail, [2], 2))
     with pytest.raises(HarnessError, match="KeyError"):
@@ -298,7 +298,7 @@ def test_verify_says_what_changed(jobs: int, tmp_path: Path) -> None:
 
 
 def test_what_lists_data_by_its_ending_finds_data_alone(tmp_path: Path) -> None:
-    """In a corpus of JSON lines every file that ends like JSON holds samples: the manifests do not."""
+    """In a corpus of JSON lines every file with an extension of JSON contains samples; the manifests have another."""
     root = tmp_path / "lines"
     make(str(root), Recipe("jsonl", 20, damage=0, per_file=10), jobs=1)
     assert {path.parent.name for path in root.rglob("*.json*")} == {"data"}
@@ -362,7 +362,7 @@ def test_what_a_killed_make_left_goes_with_the_next(tmp_path: Path) -> None:
 
 
 def test_the_lottery_is_exact() -> None:
-    """As many units are struck as asked, each fault in proportion to its weight, and each turn once."""
+    """The requested number of units get a fault, each fault in proportion to its weight, and each variant once."""
     faults = [Choice("jpeg-cut-scan", 3), Choice("no-bytes", 1)]
     lottery = Lottery(1, 1000, 80, faults, 50, [Choice("grey")])
     found = Counter(fault.kind if fault else None for fault in (lottery[unit] for unit in range(1000)))
@@ -373,7 +373,7 @@ def test_the_lottery_is_exact() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 1000])
 def test_shuffles_are_permutations(n: int) -> None:
-    """Every number comes to a place of its own, another one with another seed."""
+    """Every number gets its own place, and another one with another seed."""
     shuffled = [Shuffle(1, n, "test")[number] for number in range(n)]
     assert list(range(n)) == sorted(shuffled)
     assert n < 4 or shuffled != [Shuffle(2, n, "test")[number] for number in range(n)]

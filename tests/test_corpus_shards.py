@@ -91,7 +91,7 @@ def test_a_clean_corpus_is_read_by_the_webdataset_library(tmp_path: Path, storag
 
 
 def test_the_picture_of_a_sample_carries_its_id() -> None:
-    """The mark in each picture, as JPEG and as PNG, is that of the key beside it."""
+    """The mark in each picture, as JPEG and as PNG, matches its key."""
     from badbatch.harness.corpus.studio import picture_bytes
 
     corpus = made("webdataset", 10, odd=["png-member"], size=(128, 128))
@@ -125,7 +125,7 @@ def test_digests_are_those_of_the_members() -> None:
 
 @pytest.mark.parametrize("storage", FORMATS)
 def test_the_same_recipe_gives_the_same_bytes_in_any_order(storage: str) -> None:
-    """A shard made alone is what it was among the others."""
+    """A shard made separately is the same as among the others."""
     whole = made("webdataset", 60, damage=0.5, oddities=0.3, format=storage, seed=3, per_file=10)
     kind = kind_of("webdataset")
     for chunk in reversed(list(kind.chunks(whole.recipe))):
@@ -170,7 +170,7 @@ def test_every_fault_of_shards_occurs_by_default(storage: str) -> None:
 @pytest.mark.parametrize("storage", FORMATS)
 @pytest.mark.parametrize("at", ["header", "member", "between-members", "boundary"])
 def test_a_cut_shard_costs_what_lies_behind_the_cut(storage: str, at: str) -> None:
-    """Samples before the cut are good, the one that was cut is damaged, and none behind it is good."""
+    """Samples before the cut are good, the cut one is damaged, and none after it is good."""
     corpus = made(
         "webdataset", 30, faults=[("cut-shard", {"at": at, "place": 0.5})], damage=0.3, per_file=10, format=storage
     )
@@ -180,7 +180,7 @@ def test_a_cut_shard_costs_what_lies_behind_the_cut(storage: str, at: str) -> No
     assert 0 < first < 9
     assert states[first] is (State.MISSING if at == "boundary" else State.DAMAGED)
     assert all(state in (State.DAMAGED, State.MISSING) for state in states[first:])
-    if at in ("between-members", "boundary"):  # the archive seems to end: no reader tells that more is gone
+    if at in ("between-members", "boundary"):  # the archive seems to end: no reader shows that more is missing
         assert set(states[first + 1 :]) == {State.MISSING}
     assert all(record.state is State.GOOD for record in corpus.records if record.path != path)
 
@@ -220,7 +220,7 @@ def test_a_missing_member_damages_its_sample(field: str) -> None:
 
 
 def test_interleaved_members_are_contested_for_both_samples() -> None:
-    """Both samples' members stand in turn; only a reader that gathers by key has them whole."""
+    """The members of both samples alternate; only a reader that gathers by key has them whole."""
     corpus = made("webdataset", 20, faults=["interleaved-members"], damage=0.05)
     pair = struck(corpus)
     assert len(pair) == 2 and abs(pair[0].id - pair[1].id) == 1
@@ -234,7 +234,7 @@ def test_interleaved_members_are_contested_for_both_samples() -> None:
 
 
 def test_a_key_in_two_shards_is_contested_for_both_samples() -> None:
-    """The struck sample stands under the key of another, and an index by key can hold but one of them."""
+    """The damaged sample has the key of another, and an index by key can contain only one of them."""
     corpus = made("webdataset", 20, faults=["key-in-two-shards"], damage=0.05, per_file=10)
     pair = struck(corpus)
     assert len(pair) == 2 and abs(pair[0].id - pair[1].id) == 10
@@ -244,7 +244,7 @@ def test_a_key_in_two_shards_is_contested_for_both_samples() -> None:
 
 
 def test_a_key_in_two_shards_needs_two() -> None:
-    """In a single shard the fault cannot take hold, and is recorded so."""
+    """In a single shard the fault has no effect, and the record says so."""
     corpus = made("webdataset", 9, faults=["key-in-two-shards"])
     assert corpus.states() == {State.GOOD}
     assert [record.took_hold for record in struck(corpus)] == [False] * 3
@@ -262,7 +262,7 @@ def test_a_duplicate_member_is_contested(empty: bool) -> None:
 @pytest.mark.parametrize("storage", FORMATS)
 @pytest.mark.parametrize("marker", [True, False])
 def test_an_empty_shard_costs_all_its_samples(storage: str, marker: bool) -> None:
-    """A file without bytes is refused; an archive without members is legal, and its samples are missing without a word."""
+    """A file without bytes is refused; an archive without members is legal, and its samples are missing silently."""
     corpus = made(
         "webdataset", 30, faults=[("empty-shard", {"marker": marker})], damage=0.3, per_file=10, format=storage
     )
@@ -287,7 +287,7 @@ def test_a_cut_gzip_stream_keeps_what_stands_before_the_cut() -> None:
 
 
 def test_a_shard_without_members_is_a_legal_oddity() -> None:
-    """Beside the whole shards lies one that tarfile reads as empty."""
+    """Beside the whole shards is one that tarfile reads as empty."""
     corpus = made("webdataset", 30, odd=["no-members"], per_file=10)
     assert corpus.states() == {State.GOOD}
     (path,) = (path for path in corpus.files if path.endswith("-no-members.tar"))
@@ -314,7 +314,7 @@ def test_bad_parameters_are_refused(wrong: Any) -> None:
 
 
 def test_the_strict_reader_raises_where_tarfile_ends_without_a_word() -> None:
-    """A spoilt header in the middle ends tarfile's own loop silently, and the strict reader with an error."""
+    """A damaged header in the middle ends tarfile's own loop silently, and the strict reader with an error."""
     members = [tarfiles.Member(sample, f"{sample}.txt", b"text") for sample in range(3)]
     data, placed = tarfiles.write(members)
     at = placed[1].header
@@ -328,7 +328,7 @@ def test_the_strict_reader_raises_where_tarfile_ends_without_a_word() -> None:
 
 
 def test_headers_hold_nothing_of_this_machine() -> None:
-    """No time, user or group stands in a header."""
+    """A header contains no time, user or group."""
     data, _ = tarfiles.write([tarfiles.Member(0, "a/ü" + "x" * 200 + ".json", json.dumps({}).encode())])
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         (info,) = archive.getmembers()

@@ -77,7 +77,7 @@ def test_texts_before_and_after_with_the_damage_marked(kind: str, fault: str, be
 
 
 def test_what_no_reader_finds_is_told_in_words(lines: Sheet) -> None:
-    """The line of an empty file is marked as gone, with the reason beside it."""
+    """The line of an empty file is marked as missing, with the reason beside it."""
     gone = row(lines, "empty-file")
     assert gone.before and all(piece.differs for piece in gone.before)
     assert (gone.after, gone.after_words) == ([], "nothing")
@@ -85,7 +85,7 @@ def test_what_no_reader_finds_is_told_in_words(lines: Sheet) -> None:
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "windows", "webdataset"])
 def test_a_sample_that_is_good_has_its_text(kind: str) -> None:
-    """Legal oddities are read back: none of them is told as lost, also behind an empty row group."""
+    """Legal oddities are read back: none of them is reported as lost, also after an empty row group."""
     odd = [found for found in sheet(str(GOLDEN / kind)).rows if found.odd]
     assert odd and all(found.after for found in odd)
 

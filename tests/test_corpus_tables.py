@@ -1,4 +1,4 @@
-"""Corpora of rows: what stands in them, what each fault does to them, and whether the truth told is the truth."""
+"""Corpora of rows: what they contain, what each fault does to them, and whether the manifest is correct."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IDS = st.integers(0, 2**31 - 1)
 unhurried = settings(deadline=None, max_examples=60)  # the first text of a seed loads Faker
 
 
-# What stands in a row
+# What a row contains
 
 
 @unhurried
@@ -158,7 +158,7 @@ def test_undamaged_bytes_are_made_again() -> None:
 
 
 def test_the_same_recipe_gives_the_same_bytes_in_any_order() -> None:
-    """A chunk made alone, and twice, is what it was among the others."""
+    """A chunk made separately, and twice, is the same as among the others."""
     recipe = Recipe("parquet", 200, seed=4, damage=0.3, oddities=0.3, per_file=20)
     kind = kind_of("parquet")
     whole = made("parquet", 200, seed=4, damage=0.3, oddities=0.3)
@@ -206,7 +206,7 @@ def test_every_fault_of_rows_occurs_by_default_and_every_struck_sample_is_named(
     ],
 )
 def test_a_null_damages_its_row_alone(fault: Any, holds: Any) -> None:
-    """The struck rows hold the null and are damaged; all others are good."""
+    """The rows with a fault contain the null and are damaged; all others are good."""
     corpus = made("parquet", faults=[fault])
     struck = [record for record in corpus.records if record.fault]
     assert len(struck) == 20
@@ -220,7 +220,7 @@ def nullable_columns(data: bytes) -> set[str]:
     """The columns of a Parquet file in which a null may be, at any level, as its own schema says."""
     schema = pq.ParquetFile(io.BytesIO(data)).schema
     columns = [schema.column(number) for number in range(len(schema))]
-    # A required column needs no definition level but one for each list around it, which may be empty.
+    # A required column needs only one definition level for each list around it, which may be empty.
     return {c.path.partition(".")[0] for c in columns if c.max_definition_level > c.max_repetition_level}
 
 
@@ -319,7 +319,7 @@ def test_flipped_bytes_are_refused_where_check_sums_are_kept(checksums: bool) ->
 
 
 def test_a_fault_that_changed_nothing_is_recorded_so() -> None:
-    """A duplicate id in files of one row cannot take hold: the sample is good, and the record says why it was struck."""
+    """A duplicate id in files of one row has no effect: the sample is good, and the record says why."""
     corpus = made("parquet", 9, faults=["duplicate-id"], per_file=1)
     struck = corpus.by_fault("duplicate-id")
     assert len(struck) == 3
@@ -327,7 +327,7 @@ def test_a_fault_that_changed_nothing_is_recorded_so() -> None:
 
 
 def test_duckdb_gives_a_second_opinion() -> None:
-    """Where DuckDB is installed it is asked, group by group, and agrees on what is whole."""
+    """If DuckDB is installed it reads group by group, and agrees on what is whole."""
     pytest.importorskip("duckdb")
     corpus = made("parquet", faults=["cut-row-group", "null-row"], odd=["nan-number", "zero-row-group"])
     assert all("duckdb" in record.said for record in corpus.records)
@@ -421,7 +421,7 @@ def test_a_fault_of_another_kind_is_refused_with_the_nearest_name() -> None:
 @unhurried
 @given(st.integers(1, 400), st.integers(1, 50), st.floats(0, 1), st.integers(0, 9))
 def test_the_damage_asked_for_is_about_the_damage_drawn(samples: int, per_file: int, damage: float, seed: int) -> None:
-    """Struck samples and the samples of struck files together are near the share that was asked for."""
+    """Damaged samples and the samples of damaged files together are close to the requested share."""
     layout = Layout(Recipe("parquet", samples, seed=seed, damage=damage, per_file=per_file), "parquet", per_file)
     struck = sum(
         layout.of_sample(sample) is not None or layout.of_file(sample // per_file) is not None

@@ -26,7 +26,7 @@ unhurried = settings(deadline=None, max_examples=60)
 
 
 def stored(corpus: Made, record: SampleRecord) -> dict[str, Any]:
-    """The sample's row as it stands in its file, read without any check."""
+    """The sample's row as it is in its file, read without any check."""
     data = corpus.files[record.path].data
     assert data is not None and record.row is not None
     if record.path.endswith(".npz"):
@@ -37,7 +37,7 @@ def stored(corpus: Made, record: SampleRecord) -> dict[str, Any]:
     return row
 
 
-# What stands in a window
+# What a window contains
 
 
 @unhurried
@@ -63,10 +63,10 @@ def test_a_window_of_the_wrong_length_is_unreadable(sample: int, length: int, da
 @unhurried
 @given(IDS, IDS, st.integers(1, content.WINDOW - 1))
 def test_a_window_spliced_from_two_is_unreadable(sample: int, other: int, cut: int) -> None:
-    """Two samples' values in one window are told apart from either, wherever they meet."""
+    """Two samples' values in one window are distinguished from either, wherever they join."""
     spliced = np.concatenate([content.window(sample)[:cut], content.window(other)[cut:]])
     found = content.id_of_window(spliced)
-    if found != content.UNREADABLE:  # then the values of the other part happen to be those of this sample
+    if found != content.UNREADABLE:  # then the values of the other part happen to equal those of this sample
         assert found in (sample, other)
         assert np.abs(spliced - content.window(found)).max() <= 1 / 16
 
@@ -104,7 +104,7 @@ def test_clean_parquet_and_arrow_are_read_by_data_set_readers(tmp_path: Path) ->
 
 
 def test_clean_npz_is_read_by_numpy(tmp_path: Path) -> None:
-    """Each window has a file of its own, which numpy loads without pickle."""
+    """Each window has its own file, which numpy loads without pickle."""
     folder = made("windows", 12, format="npz").write(tmp_path)
     files = sorted(folder.rglob("*.npz"))
     assert len(files) == 12
@@ -153,7 +153,7 @@ def test_a_ragged_window_is_damaged(storage: str, shape: str) -> None:
 @pytest.mark.parametrize("storage", FORMATS)
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 def test_a_null_in_a_window_is_damaged(storage: str, place: str) -> None:
-    """A null at any place damages its window alone."""
+    """A null at any place damages only its window."""
     corpus = made("windows", 30, faults=[("null-in-window", {"place": place})], format=storage)
     at = {"first": 0, "middle": 32, "last": 63}[place]
     for record in corpus.records:

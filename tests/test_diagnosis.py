@@ -59,7 +59,7 @@ _FEEDER = '  File "/lib/python3.11/multiprocessing/queues.py", line 244, in _fee
 
 
 def _stored(fault: DiskFault, kind: str, groups: tuple[int, ...] = ()) -> dict[str, Any]:
-    """Twelve samples in two files, or in a file each; what befell the eighth is met by a loader that skips and counts."""
+    """Twelve samples in two files, or one file each; a loader that skips and counts reads the damage of the eighth."""
     files = tuple((f"{n}.jpg", n, 1) for n in range(12)) if kind == "imagefolder" else (("a", 0, 6), ("b", 6, 6))
     stored = Stored("{}", ((7, "damaged"),), files, groups)
     return {"source": kind, "plan": {7: fault}, "stored": stored, "contract": SKIPS}
@@ -192,7 +192,7 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("file-left-at-first-error", "loss-factor", "0-3 4,5 10,11 end", _stored(CutLine(), "jsonl")),
     # Two samples came twice, without a shuffle.
     ("shuffled-differently", "no-duplicates", "r0:read0,3,5,6 r1:read2,5,6,7 0,3 5,6 end r1:2,5 r1:6,7 r1:end", _TWO_RANKS),
-    # Shuffling is asked for, and each process reads in order all the same.
+    # The job shuffles, but each process still reads in order.
     ("shuffled-differently", "no-duplicates",
      "r0:read0,3,5,6 r1:read2,5,6,7 0,3 5,6 end r1:2,5 r1:6,7 r1:end", {**_TWO_RANKS, "shuffle": True}),
     # One sample is read again by the other worker: a retry.
@@ -206,7 +206,7 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     # Doubled, and nothing is left out.
     ("rank-and-worker-composed-wrongly", "no-duplicates",
      "r0.w0:read0,4 r0.w1:read2,6 r1.w0:read1,5 r1.w1:read3,5,7 0,4 2,6 end r1:1,5 r1:3,5 r1:7 r1:end", _GRID),
-    # More samples came than the source holds.
+    # More samples arrived than the source has.
     ("drawn-with-replacement", "no-duplicates", "read3,3,0,9 3,3,0,9 read4,1,1,7 4,1,1,7 read8,2,8,5 8,2,8,5 8,2,8,5 end", {}),
     # One worker has a partial batch, which may go.
     ("drop-last-per-worker", "no-lost-batches", "w0:read0-3 w1:read4-6 0-3 end", {"samples": 7, "workers": 2, "drop_last": True}),
@@ -225,22 +225,22 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("batch-lost-with-the-news", "finite-epoch", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-10 w0:begin11 ask stalled", _DEAD),
     # The consumer did not wait: the trial was cut in its own step.
     ("waits-for-dead-worker", "crash-surfaces", "w0:read0-3 w1:fault5 0-3 stalled", _DEAD),
-    # The death was told.
+    # The death was reported.
     ("death-taken-for-end", "crash-surfaces",
      "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 raise:RuntimeError:worker_died 8-11 end", _DEAD),
-    # Only the dead worker's own batch is gone, as collateral.
+    # Only the dead worker's own batch is lost, as collateral.
     ("dead-worker-takes-its-queue", "no-lost-batches",
      "0-3 w1:read4 w1:fault5 raise:RuntimeError:worker_died 8-11 12-15 end", _DEAD),
     # Late, but in seconds.
     ("timeout-wrong-units", "correct-timeout", "0-3 w1:fault5 ask +3s raise:TimeoutError:timed_out end", _HUNG),
-    # Told twice, then it goes on.
+    # Reported twice, then it continues.
     ("timeout-without-end", "contract-kept",
      "0-3 w1:fault5 ask +1s raise:RuntimeError:timed_out ask +1s raise:RuntimeError:timed_out 8-11 end", _HUNG),
     # A first error came.
     ("timeout-not-passed-on", "finite-epoch", "0-3 w1:fault5 ask +1s raise:TimeoutError:timed_out ask +13s stalled", _HUNG),
     # The hung read came back before the closing.
     ("close-waits-for-hung-worker", "correct-timeout", "0-3 4-7 8-11 end closing +11s closed", {"timeout_s": 1.0, "workers": 1}),
-    # Twice is no pattern.
+    # Twice is not a pattern.
     ("position-stuck", "contract-kept", "0-3 fault5 raise raise end", {}),
     # Batches come between the errors.
     ("position-stuck", "contract-kept", "fault5 raise 0-3 raise 8-11 raise end", {}),
@@ -254,7 +254,7 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     # Read in the call of next(), by no thread.
     ("error-swallowed-by-thread", "no-lost-batches", "ask read0-3 0-3 ask read4 fault5 end", {"samples": 16}),
     ("error-swallowed-by-thread", "finite-epoch", "ask read0-3 0-3 ask read4 fault5 stalled", {"samples": 16}),
-    # The worker goes on after its error.
+    # The worker continues after its error.
     ("worker-left-at-first-error", "no-lost-batches",
      "w0:read0-3 0-3 w1:read4 w1:fault5 raise w1:read8-11 8-11 end", {"samples": 24, "workers": 2}),
     # What was before it came.
@@ -262,7 +262,7 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     # The other rank came to its end.
     ("stop-ends-other-ranks", "no-lost-batches", "read0,2 0,2 read4,6 4,6 end r1:read1,3 r1:1,3 r1:fault5 r1:raise r1:end",
      {"samples": 8, "batch": 2, "ranks": 2, "contract": STOPS}),
-    # Only the batch of the damaged sample is gone.
+    # Only the batch of the damaged sample is lost.
     ("false-end", "contract-kept", "0-3 read4 fault5 read6-7 8-11 12-15 end", {"samples": 16}),
     # The error came after a fault.
     ("own-error", "no-lost-batches", "read0-3 0-3 read4 fault5 raise:KeyError:7 end", {"samples": 16}),
@@ -316,7 +316,7 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
      "0,2 4,6 end r1:1,3 r1:fault5 r1:skip5 r1:end", {**_TWO_RANKS, "contract": _SKIPS}),
     # The ranks divide the samples.
     ("remainder-not-evened-out", "ranks-in-step", "0,2 4,6 end r1:1,3 r1:end", _TWO_RANKS),
-    # The later epoch brings something.
+    # The later epoch delivers something.
     ("exhausted-after-one-epoch", "fresh-epoch", "0-3 4-7 8-11 end epoch 0-3 end", {}),
     # The later epoch repeats what had come.
     ("goes-on-where-it-was-left", "fresh-epoch", "0-3 break epoch 0-3 8-11 end", {"break_after": 1}),
@@ -328,7 +328,7 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("workers-kept-after-break", "no-leftovers", "0-3 4-7 8-11 end closing closed left:process:a_worker", {}),
     # No helper lived: closing is stuck in itself.
     ("closing-waits-in-vain", "no-leftovers", "0-3 4-7 8-11 end closing +20s stalled", {}),
-    # What remained is no helper.
+    # What was left is not a helper.
     ("helpers-not-ended", "no-leftovers", "0-3 4-7 8-11 end closing closed left:file:tmp123", {}),
 ]
 

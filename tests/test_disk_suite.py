@@ -68,11 +68,11 @@ def question(corpora: Preparations, name: str, kind: str, **settings: Any) -> Tr
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_scenario_does_to_its_corpus_what_it_says(corpora: Preparations, kind: str) -> None:
-    """In each corpus the faults that its scenario names took hold, oddities are good, and most samples are good."""
+    """In each corpus the faults that its scenario names had an effect, oddities are good, and most samples are good."""
     for scenario in disk_scenarios.offered(kind):
         spec = question(corpora, scenario.name, kind)
         assert spec.stored is not None
-        # A file without samples beside the others befalls none of them.
+        # A file without samples affects none of the other files' samples.
         known = disk_faults(kind)
         named = {strike.fault for strike in scenario.on[kind].strikes}
         named = {name for name in named if getattr(known[name], "adds_file", None) is None}
@@ -80,7 +80,7 @@ def test_each_scenario_does_to_its_corpus_what_it_says(corpora: Preparations, ki
         if scenario.name == "no-permission" and not met:  # a privileged user may read everything
             assert [why for _, why in spec.stored.idle if "may read anything" in why]
             continue
-        # What left its sample as good as before was tried, and is told as idle.
+        # A fault that left its sample as good as before is recorded as idle.
         recipe = recipe_of(spec.stored)
         placed = {choice.at: choice.fault for choice in recipe.faults if known[choice.fault].level == "sample"}
         idle = {placed[sample] for sample, _ in spec.stored.idle if sample in placed}
@@ -96,7 +96,7 @@ def test_each_scenario_does_to_its_corpus_what_it_says(corpora: Preparations, ki
 @pytest.mark.parametrize("batch_size", [1, 3, 4, 5, 8, 16])
 @pytest.mark.parametrize("given", [1, 40, 100])
 def test_files_divide_among_processes(given: int, batch_size: int) -> None:
-    """Of the clean corpus 1, 2 and 4 processes get whole files, and all the same number; of 4 and more, whole batches."""
+    """In the clean corpus 1, 2 and 4 processes get whole files, and all the same number; 4 and more get whole batches."""
     recipe = disk_scenarios.find("clean", "parquet").recipe("parquet", given, batch_size, 0)
     assert recipe.samples == disk_scenarios.FILES * recipe.per_file
     assert (2 * recipe.per_file) % batch_size == 0
@@ -115,7 +115,7 @@ def test_every_family_of_damage_has_its_scenario() -> None:
 
 
 def test_names_are_those_of_memory_and_disk() -> None:
-    """Scenarios of both have one name, which is told once; each source has its own."""
+    """Scenarios in memory and on disk share one name, which is listed once; each source has its own."""
     assert len(scenarios.names()) == len(set(scenarios.names()))
     assert {"clean", "one-bad", "hung-read"} <= set(scenarios.names("map")) & set(scenarios.names("imagefolder"))
     assert "lost-shard" in set(scenarios.names("webdataset")) - set(scenarios.names("imagefolder"))
@@ -124,7 +124,7 @@ def test_names_are_those_of_memory_and_disk() -> None:
 
 
 def test_a_corpus_is_made_once(corpora: Preparations) -> None:
-    """The same question is asked about the same folder, and another seed about another one."""
+    """The same question uses the same folder, and another seed uses another one."""
     clean = disk_scenarios.find("clean", "jsonl")
     first, again, other = (corpora.settings(clean, "jsonl", 40, 4, seed)["root"] for seed in (0, 0, 1))
     assert first == again != other
@@ -141,7 +141,7 @@ def test_a_question_survives_its_file(corpora: Preparations, kind: str, name: st
 
 
 def test_a_question_is_read_by_a_fresh_interpreter(corpora: Preparations, tmp_path: Path) -> None:
-    """The faults on disk of a stored trial are known to whoever reads it, without having made a corpus."""
+    """The faults on disk of a stored trial can be read without making a corpus."""
     question(corpora, "damage-cut", "imagefolder").write(tmp_path / "trial.json")
     code = f"""
 from pathlib import Path
@@ -157,7 +157,7 @@ print(int(expect(TrialSpec.read(Path({str(tmp_path / "trial.json")!r}))).damaged
 
 
 def test_a_corpus_that_is_gone_is_made_again(tmp_path: Path) -> None:
-    """From the recipe in the trial alone, the same bytes at another place."""
+    """The recipe in the trial is enough to make the same bytes at another place."""
     spec = question(Preparations(tmp_path / "one"), "one-bad", "jsonl")
     assert find_source(spec.source).restore(spec, tmp_path / "unused") is spec
     before = {path.name: path.read_bytes() for path in Path(spec.root or "").rglob("*.jsonl")}
@@ -206,7 +206,7 @@ JOINED_STATES = {2: "damaged", 3: "damaged"}
 
 
 def test_what_one_fault_cost_is_one_unit() -> None:
-    """Samples of a broken file, and lines that ran into each other, can only be told together; others each by itself."""
+    """Samples of a broken file, and lines that ran into each other, can only be reported together; others separately."""
     plan = {**CUT, **JOINED, 6: CutLine(keep=0.4)}
     spec = history_of("0-3 end", **stored(plan, {**JOINED_STATES, 6: "damaged", **CUT_STATES})).spec
     assert expect(spec).unit.tolist() == [0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 9, 9]
@@ -223,7 +223,7 @@ def test_what_one_fault_cost_is_one_unit() -> None:
     ],
 )
 def test_a_broken_file_may_be_reported_once_or_for_each_sample(story: str) -> None:
-    """By the id of its first sample, by -1 where the loader cannot tell which, by a count, or sample by sample."""
+    """By the id of its first sample, by -1 if the loader cannot tell which, by a count, or sample by sample."""
     history = history_of(story, **stored(CUT, CUT_STATES, contract=SKIPS))
     for check in ("exact-skip-count", "no-lost-batches", "contract-kept", "loss-factor"):
         assert broken(check, history) == []
@@ -302,7 +302,7 @@ def test_what_a_loader_does_not_use_may_be_damaged() -> None:
 
 
 def test_an_error_for_a_damaged_batch_costs_no_good_sample() -> None:
-    """A loader that skips may raise where a whole batch is damaged; what was good beside it is lost all the same."""
+    """A loader that skips may raise if a whole batch is damaged; good samples lost with it are still lost."""
     four = {sample: CutLine() for sample in (4, 5, 6, 7)}
     bad: dict[str, Any] = stored(four, dict.fromkeys(four, "damaged"), contract=SKIPS)
     assert broken("no-lost-batches", history_of("0-3 raise 8-11 end", **bad)) == []
@@ -343,7 +343,10 @@ def verdicts(history: Any) -> dict[str, Mark]:
 
 
 def test_a_fault_that_could_not_take_hold_makes_its_trial_not_applicable() -> None:
-    """As root a file without permission can be read: nothing can be asked, and the reason is given. A failure still counts."""
+    """As root a file without permission can be read: nothing can be checked, and the reason is given.
+
+    A failure still counts.
+    """
     idle = dataclasses.replace(Stored("{}", (), TWO_FILES), idle=((5, "this user may read anything"),))
     found = judge(history_of("0-3 4-7 8-11 end", source="jsonl", stored=idle))
     assert {verdict.mark for verdict in found} == {Mark.NA}
@@ -354,7 +357,7 @@ def test_a_fault_that_could_not_take_hold_makes_its_trial_not_applicable() -> No
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user cannot read such a file")
 def test_a_run_over_pictures_can_be_green_as_root() -> None:
-    """No-permission is not applicable to root, and leaves the exit code alone."""
+    """No-permission is not applicable to root, and does not change the exit code."""
     options = Options(workers=(0,), ranks=(1,), scenarios=("no-permission", "clean"))
     with Suite("fixtures.pipelines.pillow_folder:raising", options, trials.ROOT) as suite:
         suite.start()
@@ -376,7 +379,7 @@ def test_a_pipe_that_nobody_was_seen_to_open_acquits_nobody() -> None:
 
 
 def test_a_pipe_that_a_loader_does_not_list_is_no_lost_sample() -> None:
-    """Where other opens are seen and its own is not, the trial is not applicable; a loader that opened it must tell of it."""
+    """If other opens are recorded and its own is not, the trial is not applicable; a loader that opened it must report it."""
     for pipe, state in ((HangingPipe(), "hangs"), (TricklingPipe(), "slow")):
         settings = stored({7: pipe}, {7: state}, timeout_s=1.0, workers=2)
         found = judge(history_of("w0:read0-6 0-3 4-6,8 9-11 end", **settings))
@@ -393,7 +396,7 @@ def test_a_pipe_that_a_loader_does_not_list_is_no_lost_sample() -> None:
     [("b.jsonl_is_cut", True), ("sample_7", True), ("key_00000007", True), ("line_1", False), ("a.jsonl", False)],
 )
 def test_an_error_may_name_the_file(message: str, names: bool) -> None:
-    """The file that holds the damaged sample is as good as its id; any other is not."""
+    """The file of the damaged sample is as good as its id; any other file is not."""
     history = history_of(f"0-3 raise:ValueError:{message} 8-11 end", **stored({7: CutLine()}, {7: "damaged"}))
     assert (broken("error-names-sample", history) == []) is names
 
@@ -414,7 +417,7 @@ def test_a_loader_known_good_passes_the_whole_suite() -> None:
 
 
 def test_a_selection_that_leaves_nothing_is_refused() -> None:
-    """A scenario that is not put to the loader's kinds of corpus is told, and not passed over."""
+    """A scenario that does not apply to the loader's kinds of corpus is reported, and not ignored."""
     suite = Suite(LINES, Options(scenarios=("hung-read",)), trials.ROOT)
     with suite, pytest.raises(UserError, match="no selected scenario applies to jsonl"):
         suite.start()
@@ -423,7 +426,7 @@ def test_a_selection_that_leaves_nothing_is_refused() -> None:
 def test_a_failing_trial_is_judged_and_replayed_without_its_corpus(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The folder of a failing trial says all: it is judged again as it was, and run again on a corpus made anew."""
+    """The folder of a failing trial is complete: it is judged again as it was, and run again on a corpus that is made again."""
     liar = "fixtures.loaders.liars_disk:rest_of_file_lost"
     options = Options(workers=(0,), ranks=(1,), scenarios=("one-bad",), keep=tmp_path)
     with Suite(liar, options, trials.ROOT) as suite:
@@ -460,7 +463,7 @@ def test_a_trial_in_memory_has_no_corpus_to_keep(tmp_path: Path, capsys: pytest.
 
 
 def test_two_trials_with_slow_pipes_do_not_rob_each_other(tmp_path: Path) -> None:
-    """Each has pipes of its own, which deliver the whole picture, late, and are gone with the trial."""
+    """Each has its own pipes, which deliver the whole picture, late, and are removed with the trial."""
     pytest.importorskip("torch")
     loader = "fixtures.pipelines.pillow_folder:raising"
     specs = [

@@ -41,14 +41,14 @@ def test_tables_are_as_the_registries_have_them(name: str) -> None:
     ],
 )
 def test_wrong_marks_are_refused(text: str, message: str) -> None:
-    """A mark that names no table, or is not closed, is told with its page."""
+    """A mark that names no table, or is not closed, is reported with its page."""
     with pytest.raises(UserError, match=rf"^page\.md.*{message}"):
         pages.filled(text, "page.md")
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
 def test_paths_that_pages_name_are_there(page: Path) -> None:
-    """A path of the repository that a page names exists; ``<name>`` in it stands for any name."""
+    """A path of the repository that a page names exists; ``<name>`` in it matches any name."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     named = re.findall(r"`((?:harness|conformance|fixtures|tests|docs|benchmarks|\.ci)/[\w./<>*-]*)`", text)
     assert [path for path in named if not list(ROOT.glob(re.sub(r"<\w+>", "*", path)))] == []
@@ -107,7 +107,7 @@ def test_what_is_added_by_the_guide_is_registered(tmp_path: Path) -> None:
     """The check, the diagnosis and the fault of CONTRIBUTING.md run as they are written, and are found in their registries."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 3
-    file = tmp_path / "added.py"  # in a process of its own: the registries of this one stay as they are
+    file = tmp_path / "added.py"  # in a separate process: the registries of this one do not change
     file.write_text("\n".join([_IMPORTS, *blocks, _REGISTERED]), encoding="utf-8")
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

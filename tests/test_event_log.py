@@ -33,7 +33,7 @@ FIELDS = ("kind", "sample", "aux", "flags", "epoch")
 
 
 def described(folder: Path, ranks: int = 1) -> Path:
-    """A trial's folder that holds no record yet."""
+    """A trial's folder that contains no record yet."""
     folder.mkdir(exist_ok=True)
     TrialSpec("mod:attr", ".", "clean", "map", Topology(ranks=ranks), FaultPlan()).write(folder / "trial.json")
     return folder
@@ -211,7 +211,7 @@ def test_a_torn_text_spoils_itself_alone(data: st.DataObject) -> None:
 
 
 def test_a_pickled_recorder_writes_to_the_same_record(tmp_path: Path) -> None:
-    """A copy that came through pickle, as to a spawned worker, appends to the same files with descriptors of its own."""
+    """A copy that was pickled, as for a spawned worker, appends to the same files with its own descriptors."""
     recorder = Recorder(described(tmp_path))
     recorder(Kind.READ, 1)
     copy = pickle.loads(pickle.dumps(recorder))
@@ -346,7 +346,7 @@ def test_any_error_can_be_told(tmp_path: Path, error: Any, kind: str, message: s
 
 
 def test_an_error_is_told_with_its_family_and_its_way(tmp_path: Path) -> None:
-    """The record of an error names its base classes and holds its traceback, so that checks can tell its kind."""
+    """The record of an error names its base classes and contains its traceback, so that checks can see its kind."""
     recorder = Recorder(described(tmp_path))
     try:
         os.open(tmp_path / "nowhere", os.O_RDONLY)
@@ -359,7 +359,7 @@ def test_an_error_is_told_with_its_family_and_its_way(tmp_path: Path) -> None:
 
 
 def test_an_error_is_recorded_with_its_causes(tmp_path: Path) -> None:
-    """The errors behind an error are kept, as a traceback shows them: ``from error``, and what was being handled."""
+    """The causes of an error are kept, as a traceback shows them: ``from error``, and what was being handled."""
     recorder = Recorder(described(tmp_path))
     error = RuntimeError("worker 1 failed")
     error.__cause__ = ValueError("a.jpg cannot be read")

@@ -1,7 +1,8 @@
-"""The expectation, against an independent model of honest loaders: slow, obvious, and written out sample by sample.
+"""The expectation, compared with an independent model of honest loaders: slow, obvious, and written out sample by sample.
 
-The model says who gets what: it pads or drops, splits, batches, and treats each damaged sample as the contract says. What
-such a loader does must never be a violation; and one good sample less, or one arrival more, than it brings always must be.
+The model says who gets what: it pads or drops, splits, batches, and treats each damaged sample as the contract says.
+What such a loader does must never be a violation. One good sample less, or one arrival more, than it delivers must
+always be one.
 """
 
 from __future__ import annotations
@@ -249,7 +250,7 @@ def test_one_arrival_more_is_noticed(case: Case, data: st.DataObject) -> None:
 @_quick
 @given(damaged(), st.data())
 def test_one_good_sample_less_is_noticed_beside_damage(case: Case, data: st.DataObject) -> None:
-    """A good sample that is lost besides what its contract gives up is a loss, also beside damaged ones."""
+    """A good sample that is lost in addition to what its contract allows is a loss, also next to damaged ones."""
     case = dataclasses.replace(case, damaged=frozenset([min(case.damaged)]), tail="exact", after_error="continue", explicit=False)
     seen = dealt(case)
     partial = case.on_damage == "raise" and any(
@@ -321,7 +322,7 @@ def _spec(plan: dict[int, Fault], source: str = "map", workers: int = 2, ranks: 
     [(Raise(), 1), (Segfault(), 2), (Hang(), 2), (UnpicklableSample(), 1), (Transient(failures=1), 1)],
 )
 def test_an_error_is_told_once_and_a_death_twice(fault: Fault, budget: int) -> None:
-    """One error is due for a damaged sample; a death or a hang may also be told by the process that waited for it."""
+    """One error is expected for a damaged sample; a death or a hang may also be reported by the process that waited for it."""
     assert expect(_spec({5: fault})).error_budget == budget
 
 
@@ -332,7 +333,7 @@ def test_an_error_is_told_once_and_a_death_twice(fault: Fault, budget: int) -> N
         ("sharded_stream", {5: Raise()}, 0),
         ("sharded_stream", {5: Segfault()}, 3),  # a share of one of four processes
         ("sharded_stream", {5: Segfault(), 6: Hang()}, 6),
-        ("stream", {5: Segfault()}, 6 + 3 * 3),  # what lies behind it, and a batch under way in each other process
+        ("stream", {5: Segfault()}, 6 + 3 * 3),  # what follows it, and an unfinished batch in each other process
     ],
 )
 def test_what_lies_behind_a_death_in_a_stream_cannot_be_reached(

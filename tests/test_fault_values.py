@@ -55,7 +55,7 @@ def read_of(
 @unhurried
 @given(fault=faults(effects={Effect.ERROR, Effect.VALUE, Effect.LEGAL, Effect.UNPICKLABLE, Effect.TRANSIENT}))
 def test_leaves_the_source_alone(fault: Fault) -> None:
-    """A struck read hands out a damaged copy: the source's own sample is as good as before, so an unfaulted read heals."""
+    """A read with a fault returns a damaged copy: the source's own sample stays good, so a read without a fault returns it."""
     mine, words = good_sample(), list[str]()
     outcome: Any = None
     with contextlib.suppress(Exception):
@@ -68,7 +68,7 @@ def test_leaves_the_source_alone(fault: Fault) -> None:
 
 @pytest.mark.parametrize("failures", [1, 3])
 def test_transient_heals(failures: int) -> None:
-    """The first reads fail, exactly as many as said, and later ones are well; only those that fail took hold."""
+    """The first reads fail, exactly as many as declared, and later ones succeed; only those that fail count as faults."""
     words: list[str] = []
     earlier = iter(range(10))
     read = read_of(good_sample(), words.append, lambda: next(earlier))
@@ -106,7 +106,7 @@ def test_errno_comes_from_the_system(name: str) -> None:
 
 @pytest.mark.parametrize("call", ["succeeds", "fails otherwise"])
 def test_errno_is_built_where_no_call_fails_so(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system's call succeeds, or fails in another way, the error asked for is raised all the same."""
+    """If the system call succeeds, or fails in another way, the named error is raised anyway."""
 
     def stand_in() -> None:
         if call == "fails otherwise":
@@ -122,7 +122,7 @@ def test_errno_is_built_where_no_call_fails_so(call: str, monkeypatch: pytest.Mo
     ("fault", "cls"), [(RaiseTwoArgumentError(), TwoArgumentError), (RaiseKeywordOnlyError(), KeywordOnlyError)]
 )
 def test_errors_that_a_message_cannot_rebuild(fault: Fault, cls: type[Exception]) -> None:
-    """Neither their class called with the message nor pickle brings these importable errors back."""
+    """These importable errors can be rebuilt neither from their class and message nor by pickle."""
     with pytest.raises(cls, match="sample 5 cannot be read") as raised:
         fault.strike(read_of(good_sample()))
     assert getattr(importlib.import_module(cls.__module__), cls.__name__) is cls
@@ -133,7 +133,7 @@ def test_errors_that_a_message_cannot_rebuild(fault: Fault, cls: type[Exception]
 
 
 def test_error_that_cannot_be_pickled() -> None:
-    """The unpicklable error is raised as it is, and pickling it fails."""
+    """The unpicklable error is raised unchanged, and pickling it fails."""
     with pytest.raises(Exception, match="sample 5 cannot be read") as raised:
         RaiseUnpicklableError().strike(read_of(good_sample()))
     with pytest.raises(TypeError, match="cannot pickle"):
@@ -168,7 +168,7 @@ def test_reading_a_stored_raise_imports_nothing(tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_a_raise_of_a_class_that_is_not_there_does_not_take_hold(name: str, words: str) -> None:
-    """It can be read and judged; where it should strike it says what is wrong, and does not claim to have taken hold."""
+    """It can be read and judged. When it should act it says what is wrong, and does not report an effect."""
     held: list[int] = []
     read = dataclasses.replace(read_of(good_sample()), took_hold=lambda: held.append(1))
     with pytest.raises(ValueError, match=re.escape(words)):
@@ -186,7 +186,7 @@ class Pair(NamedTuple):
 @pytest.mark.parametrize("kind", ["null-field", "ragged-window", "nan", "empty-tensor"])
 @pytest.mark.parametrize("shape", ["dict", "tuple", "list", "named tuple", "numpy", "list field", "tuple field"])
 def test_field_faults_fit_many_samples(kind: str, shape: str) -> None:
-    """A field is damaged as said, in mappings, tuples and lists, be it tensor, array or sequence; the rest stays."""
+    """A field is damaged as declared, in mappings, tuples and lists, for tensors, arrays and sequences; the rest stays."""
     x = good_sample()["x"]
     fields: dict[str, Any] = {"numpy": x.numpy(), "list field": x.tolist(), "tuple field": tuple(x.tolist())}
     samples = {"tuple": (5, x), "list": [5, x], "named tuple": Pair(5, x)}
@@ -211,7 +211,7 @@ def test_field_faults_fit_many_samples(kind: str, shape: str) -> None:
 
 
 def test_ragged_window_repeats_what_is_short() -> None:
-    """A window that is to be longer than it is by right goes on from its start."""
+    """A window that must be longer than its correct width is repeated from its start."""
     damaged = RaggedWindow(width=10).strike(read_of(good_sample()))
     assert damaged["x"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 1, 2]
 
@@ -239,7 +239,7 @@ def test_nan_in_a_matrix() -> None:
     ],
 )
 def test_what_cannot_be_damaged_says_so(kind: str, sample: Any, words: str) -> None:
-    """A fault that does not fit the sample says so clearly, and never that it took hold."""
+    """A fault that does not fit the sample says so clearly, and never reports an effect."""
     told: list[str] = []
     with pytest.raises(TypeError, match=words):
         read_faults()[kind]().strike(read_of(sample, told.append))

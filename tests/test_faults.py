@@ -65,7 +65,7 @@ KINDS = {
     "exit": Effect.CRASH,
     "transient": Effect.TRANSIENT,
 }
-PATIENCE_S = 20.0  # for what must come; a busy machine may take its time
+PATIENCE_S = 20.0  # for events that must happen; a busy machine may be slow
 SILENCE_S = 0.5  # for what must not come; where it may come, it does so within hundredths of a second
 SURVIVED = 77  # exit code of a child that outlived its strike
 
@@ -86,12 +86,12 @@ def read_of(value: Any, tell: Callable[[str], None] = lambda word: None) -> Read
 
 
 class Child:
-    """A forked process that does ``work`` and tells what happens to it, a word a line, in a pipe."""
+    """A forked process that does ``work`` and reports what happens to it in a pipe, one word in each line."""
 
     def __init__(self, work: Callable[[Callable[[str], None]], None]) -> None:
         self.reader, writer = os.pipe()
         with warnings.catch_warnings():
-            # Whoever runs the tests may have threads (xdist); the child only carries out one strike.
+            # The process that runs the tests may have threads (xdist); the child only runs one fault.
             warnings.simplefilter("ignore", DeprecationWarning)
             self.pid = os.fork()
         if self.pid == 0:
@@ -107,7 +107,7 @@ class Child:
         self.buffer = b""
 
     def word(self, within_s: float = PATIENCE_S) -> str | None:
-        """The next word, or None where none came in time or the process is gone."""
+        """The next word, or None if none arrived in time or the process has ended."""
         deadline = time.monotonic() + within_s
         while b"\n" not in self.buffer:
             if not select.select([self.reader], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -128,7 +128,7 @@ class Child:
         return words
 
     def silence(self) -> list[str]:
-        """All words that come before nothing comes for a while; they are few, or it is no silence."""
+        """All words until nothing arrives for a while; they must be few."""
         words: list[str] = []
         while (word := self.word(SILENCE_S)) is not None:
             words.append(word)
@@ -241,7 +241,7 @@ def test_bad_parameters_are_refused(data: dict[str, Any], words: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted(read_faults()))
 def test_takes_hold(kind: str) -> None:
-    """Each fault says that it took hold, then does what its effect promises, and nothing else."""
+    """Each fault reports its effect, then does what its effect declares, and nothing else."""
     fault = read_faults()[kind]()
     with child(striking(fault)) as process:
         assert process.word() == "held"
@@ -286,7 +286,7 @@ def test_damages_follows_the_effect(kind: str) -> None:
     ids=repr,
 )
 def test_dies_as_said(fault: Fault, code: int) -> None:
-    """The process really dies, by that signal or with that code, after it said that the fault took hold."""
+    """The process really dies, by that signal or with that code, after it reported the fault's effect."""
     with child(striking(fault)) as process:
         assert process.word() == "held"
         assert process.word() is None
@@ -297,7 +297,7 @@ def test_dies_as_said(fault: Fault, code: int) -> None:
     ("fault", "code"), [(Segfault(), -signal.SIGSEGV), (Abort(), -signal.SIGABRT)], ids=["segfault", "abort"]
 )
 def test_crash_handlers_run(fault: Fault, code: int, tmp_path: Path) -> None:
-    """A handler such as faulthandler's sees the real signal and prints its stack; the process dies of it all the same."""
+    """A handler such as faulthandler's sees the real signal and prints its stack; the process still dies of it."""
 
     def work(tell: Callable[[str], None]) -> None:
         faulthandler.enable((tmp_path / "stack").open("w"))
@@ -329,7 +329,7 @@ def test_no_core_file(fault: Fault, tmp_path: Path) -> None:
 
 
 def watched(fault: Fault, stacks: Path, in_thread: bool = False) -> Callable[[Callable[[str], None]], None]:
-    """Strike, beside a thread that ticks, with a Python handler on SIGUSR1 and a stack dump, made in C, on SIGUSR2."""
+    """Run the fault, beside a thread that ticks, with a Python handler on SIGUSR1 and a stack dump, made in C, on SIGUSR2."""
 
     def work(tell: Callable[[str], None]) -> None:
         signal.signal(signal.SIGUSR1, lambda *_: tell("handled"))
@@ -361,7 +361,7 @@ def stack_within(process: Child, stacks: Path, file: str) -> bool:
 
 
 def test_hang_releases_the_lock(tmp_path: Path) -> None:
-    """A hung read sleeps for ever inside the read, while threads and signal handlers of its process go on."""
+    """A hung read sleeps for ever inside the read, while threads and signal handlers of its process continue."""
     with child(watched(Hang(), tmp_path / "stacks")) as process:
         process.words_until("held")
         assert [process.word() for _ in range(5)] == ["tick"] * 5
@@ -374,7 +374,7 @@ def test_hang_releases_the_lock(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("in_thread", [False, True], ids=["main-thread", "thread"])
 def test_hang_holding_lock_stops_all_python(tmp_path: Path, in_thread: bool) -> None:
-    """While the lock is held no thread ticks and no Python handler runs, whatever signals come; C handlers do."""
+    """While the lock is held no thread ticks and no Python handler runs, whatever signals arrive; C handlers do."""
     with child(watched(HangHoldingLock(), tmp_path / "stacks", in_thread)) as process:
         process.words_until("held")
         assert set(process.silence()) <= {"tick"}  # those that were under way
@@ -402,7 +402,7 @@ def test_frozen_is_stopped(tmp_path: Path, in_thread: bool) -> None:
 
 @pytest.mark.parametrize("fault", [Hang(release_after_s=0.2), Slow(seconds=0.2)], ids=["hang", "slow"])
 def test_late_is_good(fault: Fault) -> None:
-    """A read that is held up for a time returns the good sample, no earlier than said."""
+    """A read that is delayed returns the good sample, no earlier than declared."""
     held: list[float] = []
     sample = fault.strike(read_of(good_sample(), lambda _: held.append(time.monotonic())))
     assert time.monotonic() - held[0] >= 0.2
@@ -411,7 +411,7 @@ def test_late_is_good(fault: Fault) -> None:
 
 @linux
 def test_errno_without_rights() -> None:
-    """A user without rights meets the same errors as root does."""
+    """A user without rights gets the same errors as root."""
     if os.geteuid() != 0:
         pytest.skip("these tests run without rights as they are")
 

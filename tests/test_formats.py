@@ -1,4 +1,4 @@
-"""``@loader(formats=…)``: what is asked of pictures in formats that a loader does not take, and what a loader that is silent owes."""
+"""``@loader(formats=…)``: what is required for pictures in formats that a loader does not accept, and without a declaration."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def story(told: str, contract: Contract = RAISES, **settings: Any) -> Any:
 
 
 def test_formats_are_declared() -> None:
-    """Endings come with or without their dot, alone or several; they go through JSON."""
+    """Extensions are accepted with or without their dot, one or several; they can be written as JSON and read back."""
     for value in (".jpg", ("jpg",), ["JPG"]):
         assert declared(loader(formats=value)(lambda job: None)).formats == ("jpg",)
     contract = Contract(formats=("jpg", "png"))
@@ -83,7 +83,10 @@ def test_a_loader_that_lists_few_endings_is_told_so() -> None:
 
 
 def test_the_padding_of_a_smaller_set_follows_from_it() -> None:
-    """Eleven files on two ranks make one repetition: it is told under the lost file. More repetitions stand for themselves."""
+    """Eleven files on two ranks make one repetition: it is listed under the lost file.
+
+    More repetitions are a separate failure.
+    """
     (padded,) = [v for v in judge(story("r0:0-2 r0:4-6 r0:end r1:7-10 r1:11,0 r1:end", ranks=2)) if v.check == "no-duplicates"]
     assert (padded.mark, padded.cause) == (Mark.FAIL, "oddities-kept")
     (more,) = [v for v in judge(story("r0:0-2 r0:4-6 r0:end r1:7-10 r1:11,0,1 r1:end", ranks=2)) if v.check == "no-duplicates"]
@@ -91,7 +94,7 @@ def test_the_padding_of_a_smaller_set_follows_from_it() -> None:
 
 
 def test_which_of_several_nameless_pictures_is_missing_is_not_guessed() -> None:
-    """One of two pictures without a mark arrived: how many are missing is told, and which ones they may be."""
+    """One of two pictures without a mark arrived: the report says how many are missing, and which ones they may be."""
     stored = Stored("{}", ((3, "odd"), (5, "odd"), (8, "odd")), FILES, nameless=(3, 5))
     plan = {3: OnePixel(), 5: OnePixel(), 8: Gif()}
     told = "0,1,2,. 4,6,7,9 10,11 end"

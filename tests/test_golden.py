@@ -1,4 +1,4 @@
-"""The golden corpora: small ones of each kind, made by the command, that lie in the repository."""
+"""The golden corpora: small ones of each kind, made by the command, and stored in the repository."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def history_of(kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_golden_corpus_is_as_its_manifest_says(kind: str) -> None:
-    """Every byte is the one that the manifest tells of, and good samples lie beside damaged ones."""
+    """Every byte is what the manifest says, and good samples are next to damaged ones."""
     assert [str(change) for change in verify(str(GOLDEN / kind), jobs=1)] == []
     assert {record.state for record in records(kind)} >= {State.GOOD, State.DAMAGED}
 
 
 def test_one_changed_byte_is_noticed(tmp_path: Path) -> None:
-    """Verification is no empty promise: a single flipped bit in the largest file is found, and nothing else."""
+    """Verification works: a single flipped bit in the largest file is found, and nothing else."""
     for kind in ("parquet", "webdataset", "jsonl"):
         for file in (GOLDEN / kind).rglob("*"):
             copy = tmp_path / kind / file.relative_to(GOLDEN / kind)

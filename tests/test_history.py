@@ -20,7 +20,7 @@ WHOLE = {"cut": None, "seconds": 1.5, "ranks": [0, 0], "leftovers": [], "evidenc
 
 
 def folder_of(path: Path, *, ended: Any = WHOLE, finished: tuple[int, ...] = (0, 1)) -> Path:
-    """A trial of two ranks: each asks once, gets samples 0 and 1, and finishes if named; sample 5 was struck twice."""
+    """A trial of two ranks: each asks once, gets samples 0 and 1, and finishes if named; sample 5 had its fault twice."""
     spec = TrialSpec("mod:attr", "/somewhere", "hung-read", "map", Topology(2, 2), FaultPlan({5: Hang()}), phases=plain(2))
     path.mkdir(exist_ok=True)
     spec.write(path / "trial.json")
@@ -100,7 +100,7 @@ def test_an_exit_before_the_end_is_not_complete_even_with_code_zero(tmp_path: Pa
 
 
 def test_a_trial_whose_warden_died_is_lost(tmp_path: Path) -> None:
-    """Without a word on its ending, a trial counts as cut, and what was recorded is still there."""
+    """Without a record of its end, a trial counts as cut, and what was recorded is still there."""
     history = History.load(folder_of(tmp_path, ended=None))
     assert Ended("lost", 0.0, (None, None)) == history.ended
     assert not history.complete
@@ -151,7 +151,7 @@ def test_a_large_record_is_not_read_into_memory(tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_without_a_trial_is_refused_in_one_line(tmp_path: Path, trial: str | None, says: str) -> None:
-    """What is no trial is a user's error that says what is wrong with the file."""
+    """A file that is not a trial is a user's error that says what is wrong with the file."""
     if trial is not None:
         (tmp_path / "trial.json").write_text(trial, encoding="utf-8")
     with pytest.raises(UserError, match=says) as caught:
@@ -161,7 +161,7 @@ def test_a_folder_without_a_trial_is_refused_in_one_line(tmp_path: Path, trial: 
 
 @pytest.mark.parametrize("ended", ["{", "[]", "{}", '{"cut": null, "seconds": 1, "ranks": 5}'])
 def test_a_damaged_ending_is_refused_in_one_line(tmp_path: Path, ended: str) -> None:
-    """An ending that cannot be read is not taken for a trial that was lost."""
+    """An end that cannot be read does not make the trial a lost one."""
     with pytest.raises(UserError, match=r"ended\.json is damaged") as caught:
         History.load(folder_of(tmp_path, ended=ended))
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""What a story tells is what a real consumer records of a loader that does what the story says."""
+"""A story has the same records as a real consumer of a loader that performs the story."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from history_dsl import history_of
 from stories import NOT_ACTED, STORIES
 
 LOADER = "tests.rogues.acting:act"
-_WORDS_OF_OUR_OWN = (Kind.UNREADABLE, Kind.WAITED)  # their texts come from the harness or from gloo, and no story tells them
+_WORDS_OF_OUR_OWN = (Kind.UNREADABLE, Kind.WAITED)  # their texts come from the harness or from gloo, and no story contains them
 _TEXT_IN = {
     Kind.RAISED: "aux", Kind.READ_DONE: "aux", Kind.SKIPPED: "aux", Kind.LEFTOVER: "aux", Kind.KEPT: "aux",
     Kind.UNREADABLE: "aux", Kind.WAITED: "sample",
@@ -24,7 +24,7 @@ _TEXT_IN = {
 
 
 def told(number: int) -> History:
-    """The history as the story tells it."""
+    """The history that the story describes."""
     story, settings = STORIES[number]
     return history_of(story, **settings)
 
@@ -76,7 +76,7 @@ def test_a_story_is_what_a_consumer_records(number: int, acted: dict[int, Histor
 
 
 def test_every_word_of_the_language_is_acted_or_cannot_be() -> None:
-    """The words that the language's docstring lists occur in a story here, or stand with a reason among those that cannot."""
+    """The words in the language's docstring occur in a story here, or are listed with a reason among those that cannot."""
     listed = {word for row in re.findall(r"^(``.*?)  ", history_dsl.__doc__ or "", re.MULTILINE) for word in re.findall("``(.+?)``", row)}
     kinds = {re.sub(r"[\d,?:-].*|@.*", "", word) for word in listed} - {""}
     spoken = {re.sub(r"[\d,?:-].*|@.*", "", re.sub(r"^(r\d)?\.?(w\d)?:", "", word)) for story, _ in STORIES for word in story.split()}

@@ -47,7 +47,7 @@ _QUICK += [
 _HARD = [spec for loader in FAULTLESS[1:] for spec in trials.questions(loader, HARD, (Topology(2, 2),))]
 _AFRESH = [
     trials.question(FAULTLESS[0], "killed", Topology(2, 1, "spawn"), deadline_s=90.0),
-    # Longer than a fork server takes to start a worker anew, on a loaded machine too.
+    # Longer than a fork server takes to start a worker again, also on a loaded machine.
     trials.question(FAULTLESS[0], "hung-read", Topology(2, 1, "forkserver"), timeout_s=6.0, deadline_s=90.0),
 ]
 _BUDGET = trials.question("fixtures.loaders.honest:map_skip_full", "run-of-bad", max_consecutive_skips=3)
@@ -75,7 +75,7 @@ def test_faultless_loaders_pass_the_hard_scenarios(judged: dict[TrialSpec, trial
 
 @pytest.mark.parametrize("spec", _AFRESH, ids=lambda spec: spec.id)
 def test_faultless_loaders_start_workers_afresh(spec: TrialSpec, judged: dict[TrialSpec, trials.Judged]) -> None:
-    """They keep their promises with workers that are no forks, which take seconds to start."""
+    """They keep their promises with workers that are not forks, which take seconds to start."""
     assert _unexplained(judged, [spec]) == []
 
 
@@ -94,7 +94,7 @@ def test_one_loader_passes_the_whole_suite() -> None:
 
 @pytest.mark.timeout(300)
 def test_a_loader_with_threads_for_workers_passes_undeclared() -> None:
-    """A probe shows who reads: what would strike the training process is not asked, and a thread that hangs is."""
+    """A probe shows who reads: faults that would hit the training process are not tested, and a thread that hangs is."""
     with Suite("fixtures.loaders.honest:threads", Options(workers=(2,), ranks=(1,)), trials.ROOT) as suite:
         suite.start()
         suite.prepare()
@@ -111,7 +111,7 @@ def test_a_loader_with_threads_for_workers_passes_undeclared() -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("loader", HONEST, ids=lambda name: name.partition(":")[2])
 def test_honest_loaders_pass_the_whole_suite(loader: str) -> None:
-    """Every honest loader passes everything but what stands in known-honest.toml, and no entry there is stale."""
+    """Every honest loader passes everything except what is listed in known-honest.toml, and no entry there is stale."""
     with Suite(loader, Options(known=(str(KNOWN),)), trials.ROOT) as suite:
         suite.start()
         suite.prepare()
@@ -140,7 +140,7 @@ def test_skip_budget_ends_in_an_error(judged: dict[TrialSpec, trials.Judged]) ->
 
 
 class Local(Exception):
-    """Has a message of its own."""
+    """Has its own message."""
 
     def __str__(self) -> str:
         return f"{self.args[0]} again"
@@ -182,7 +182,7 @@ def test_error_of_a_class_that_cannot_be_imported() -> None:
 
 
 def test_stream_is_read_up_to_what_is_asked_for() -> None:
-    """Damage that another process owns is passed over; what padding asks for again is kept."""
+    """Damage that belongs to another process is ignored; what padding requests again is kept."""
 
     class Source:
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Imports go one way: no circle between modules, and the folders stand in one order, harness below conformance."""
+"""Imports go one way: no circle between modules, and the folders have one order, harness below conformance."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ORDER = (
     "conformance/__init__.py",
     "conformance/__main__.py",
 )
-"""A module imports what stands in its own folder or in one above it in this list, and nothing below it."""
+"""A module imports what is in its own folder or in one above it in this list, and nothing below it."""
 
 Graph = Mapping[str, frozenset[str]]
 
@@ -146,12 +146,12 @@ def backward() -> dict[tuple[str, str], list[str]]:
     ],
 )
 def test_circles_are_found(edges: dict[str, set[str]], expected: list[list[str]]) -> None:
-    """Short and long ones, several at once; two ways to one module are no circle."""
+    """Short and long ones, several at once; two ways to one module are not a circle."""
     assert circles({node: frozenset(others) for node, others in edges.items()}) == expected
 
 
 def test_lazy_imports_count_and_those_for_the_type_checker_do_not() -> None:
-    """The graph holds what is imported within a function, and nothing that is imported for annotations alone."""
+    """The graph contains imports inside functions, but not those that are only for annotations."""
     assert "harness.processes.offer" in graph()["harness.processes.rank"]  # within become()
     assert "harness.trial.event_log" in graph()["harness.instrumentation.opens"]
     tree = ast.parse("if TYPE_CHECKING:\n    import a\nelse:\n    import b")

@@ -1,4 +1,4 @@
-"""What stands in every process of a trial on disk: opens are seen, and marked pictures do to their decoder what they say."""
+"""The instrumentation of every process of a trial on disk: opens are recorded, and marked pictures affect their decoder."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_opens_are_reads_and_faults(tmp_path: Path) -> None:
     done = stage.run("listed(sys.argv[1:])", *stage.paths[3:8])
     assert done.returncode == 0, done.stderr
     assert stage.recorded(Kind.READ) == [3, 4, 5, 6, 7]
-    assert stage.recorded(Kind.READ_DONE) == [3, 4, 5, 6]  # of the last one nobody can tell
+    assert stage.recorded(Kind.READ_DONE) == [3, 4, 5, 6]  # nobody can say this of the last one
     assert stage.recorded(Kind.FAULT) == [5]
 
 
@@ -156,7 +156,7 @@ def test_files_of_several_samples_are_no_reads(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_met_by_who_asks_for_it(tmp_path: Path) -> None:
-    """The fault of a file that is gone takes hold when it is to be opened."""
+    """The fault of a missing file takes effect when it should be opened."""
     stage = Stage(tmp_path, "missing-file")
     assert stage.run("listed(sys.argv[1:])", *stage.paths[:4]).returncode == 0
     assert stage.recorded(Kind.FAULT) == []
@@ -165,7 +165,7 @@ def test_a_missing_file_is_met_by_who_asks_for_it(tmp_path: Path) -> None:
 
 
 def test_the_machines_own_sitecustomize_still_runs(tmp_path: Path) -> None:
-    """What stands behind ours on the path is executed as well, and nothing of ours can be imported by accident."""
+    """What follows badbatch's module on the path is executed too, and no module of badbatch can be imported by accident."""
     stage = Stage(tmp_path, "clean")
     own = tmp_path / "own"
     own.mkdir()
@@ -192,7 +192,7 @@ def test_an_interpreter_starts_although_the_trial_is_gone(tmp_path: Path) -> Non
 
 
 def test_marked_files_say_what_befalls_their_decoder() -> None:
-    """The mark is read back, and nothing else is taken for one."""
+    """The mark is read back, and nothing else looks like one."""
     assert [effect_of(marked(name, b"\xff\xd8")) for name in EFFECTS] == list(EFFECTS)
     assert effect_of(b"\xff\xd8") is None
     assert effect_of(b"") is None
@@ -200,7 +200,7 @@ def test_marked_files_say_what_befalls_their_decoder() -> None:
 
 @pytest.mark.parametrize("scenario", ["decoder-segfault", "decoder-abort", "decoder-hang", "decoder-memory"])
 def test_outside_of_a_trial_a_marked_file_is_no_picture(tmp_path: Path, scenario: str) -> None:
-    """Pillow knows the format in the trial's processes alone."""
+    """Only the trial's processes make the format known to Pillow."""
     stage = Stage(tmp_path, scenario)
     with pytest.raises(UnidentifiedImageError):
         Image.open(stage.paths[5])

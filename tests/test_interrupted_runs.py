@@ -77,7 +77,7 @@ def suite(prefix: str) -> list[str]:
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_command_reports_what_it_has(signum: signal.Signals, tmp_path: Path) -> None:
-    """Ctrl-C, SIGTERM and SIGHUP alike: the report is printed, every file that was asked for is written, the code is 130."""
+    """Ctrl-C, SIGTERM and SIGHUP all: the report is printed, every requested file is written, the code is 130."""
     files = ["--json", "report.json", "--junit", "report.xml", "--html", "report.html"]
     running, family = begin(tmp_path, ["badbatch.conformance", "run", LOADER, *suite(""), *files])
     out, err = end(running, family, tmp_path, lambda: running.send_signal(signum))

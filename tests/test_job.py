@@ -1,4 +1,4 @@
-"""What a factory declares, and how a wrong declaration is told."""
+"""What a factory declares, and how a wrong declaration is reported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_is_not_declared_is_left_open() -> None:
 
 
 def test_the_ids_function_travels_with_the_factory() -> None:
-    """What ``ids=`` names is kept for whoever reads the batches."""
+    """The function in ``ids=`` is kept for the reader of batches."""
 
     def ids(batch: Any) -> Any:
         return batch[1]
@@ -56,7 +56,7 @@ def test_the_ids_function_travels_with_the_factory() -> None:
     ],
 )
 def test_one_or_several_values_become_a_tuple(given: dict[str, Any], kept: tuple[Any, ...]) -> None:
-    """A lone source or number may stand without brackets."""
+    """A single source or number may be given without brackets."""
     contract = declared(loader(**given)(lambda job: job))
     assert kept == getattr(contract, next(iter(given)))
 
@@ -119,7 +119,7 @@ def test_a_contract_survives_json(contract: Contract) -> None:
 
 
 def test_promises_may_differ_by_source() -> None:
-    """What by_source says of a source goes before what is declared for all; the rest stays."""
+    """What by_source declares for a source has priority over what is declared for all; the rest stays."""
     factory = loader(on_damage="raise", tail="pad", by_source={"stream": {"tail": "exact", "uneven_ranks": True}})(lambda job: job)
     assert Contract(on_damage="raise", tail="pad") == declared(factory)
     assert Contract(on_damage="raise", tail="pad") == declared(factory, "map")

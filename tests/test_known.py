@@ -24,7 +24,7 @@ _TWO = Topology(workers=2)
 
 
 def verdict(check: str = "no-lost-batches", mark: Mark = Mark.FAIL, **fields: Any) -> Verdict:
-    """A verdict on the trial one-bad[workers=2] of a loader called pkg:load, where nothing else is said."""
+    """A verdict on the trial one-bad[workers=2] of a loader called pkg:load, unless set otherwise."""
     defaults: dict[str, Any] = {"loader": "pkg:load", "scenario": "one-bad", "source": "map", "topology": _TWO}
     return Verdict(**{**defaults, **fields}, check=check, mark=mark)
 
@@ -135,7 +135,7 @@ def test_what_is_inconclusive_for_another_reason_stays_so() -> None:
     ],
 )
 def test_an_entry_whose_check_holds_everywhere_is_stale(marks: tuple[Mark, ...], flaky: bool, stale: bool) -> None:
-    """An entry is stale where its check holds in every trial that it speaks of, unless it is declared flaky."""
+    """An entry is stale if its check holds in every trial that it applies to, unless it is declared flaky."""
     verdicts = [verdict(mark=mark, topology=Topology(workers)) for workers, mark in enumerate(marks)]
     marked, texts = known.apply(verdicts, [entry(flaky=flaky)])
     assert [v.mark for v in marked] == [Mark.KNOWN if mark is Mark.FAIL else mark for mark in marks]
@@ -173,7 +173,7 @@ def test_the_first_entry_that_matches_gives_the_reason() -> None:
 
 
 def test_a_file_is_read_with_lists_and_defaults(tmp_path: Path) -> None:
-    """Lists become an entry for each pair, and the file's loader holds for entries that have none of their own."""
+    """Lists become one entry for each pair, and the file's loader applies to entries without their own."""
     text = """
         loader = "pkg:*"
         [[known]]
@@ -212,7 +212,7 @@ def test_the_old_name_of_flaky_is_read(tmp_path: Path) -> None:
 
 
 def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path) -> None:
-    """Every wrong name and value is told in a line of its own, with file, entry and the nearest match."""
+    """Every wrong name and value is reported in its own line, with file, entry and the nearest match."""
     path = written(
         tmp_path,
         """
@@ -267,7 +267,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str, message: str)
 
 
 def test_a_file_is_found_by_its_path_or_by_a_name_that_comes_with_badbatch(tmp_path: Path) -> None:
-    """A path is taken as it stands, a bare name is one of the files that come along, and an unknown one names the nearest."""
+    """A path is used as given, a bare name is one of the files of badbatch, and an unknown one names the nearest."""
     path = written(tmp_path, "")
     assert known.find(str(path)) == path
     assert known.load(path) == []
@@ -281,7 +281,7 @@ def test_a_file_is_found_by_its_path_or_by_a_name_that_comes_with_badbatch(tmp_p
 
 
 def test_the_files_that_come_along_are_in_order() -> None:
-    """Each entry of torch.toml names checks and scenarios that exist, is about torch's loader, and gives a reason of its own."""
+    """Each entry of torch.toml names checks and scenarios that exist, is about torch's loader, and gives its own reason."""
     entries = known.load(known.find("torch"))
     assert entries
     assert all(fnmatch.fnmatchcase("torch.utils.data:DataLoader", e.loader) for e in entries)
@@ -334,7 +334,7 @@ def test_a_file_written_from_a_run_excuses_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_known_file_is_never_overwritten(tmp_path: Path) -> None:
-    """A file that is there is refused before the run, and stays as it is."""
+    """A file that exists is refused before the run, and stays unchanged."""
     path = written(tmp_path, "")
     with pytest.raises(UserError, match="it already exists; give the name of a new file"):
         files.check_target(path, format=report_formats()["write-known"])

@@ -1,4 +1,4 @@
-"""The ledger: on any history whatever its sums close, and no sample has two fates; on told ones each fate is the right one."""
+"""The ledger: for any history the sums match, and no sample has two fates; in stories each fate is the right one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _ABSENT = (
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Any history: events of every kind, in any order, whether or not a loader could bring them about."""
+    """Any history: events of every kind, in any order, whether or not a loader could cause them."""
     samples = draw(st.integers(0, 9))
     plan = draw(st.dictionaries(st.integers(0, 8), st.sampled_from(_FAULTS), max_size=3))
     spec = TrialSpec(
@@ -165,7 +165,7 @@ def test_no_fate_is_given_beyond_its_budget(history: History) -> None:
 @_any_history
 @given(histories())
 def test_no_check_and_no_diagnosis_fails_on_any_history(history: History) -> None:
-    """Whatever a history holds, every check judges it and every diagnosis looks at it without raising."""
+    """Whatever a history contains, every check judges it and every diagnosis looks at it without raising."""
     for verdict in judge(history):
         assert "the check itself raised" not in verdict.reason
         assert verdict.mark is not Mark.KNOWN
@@ -199,7 +199,7 @@ def test_no_check_and_no_diagnosis_fails_on_any_history(history: History) -> Non
     ],
 )
 def test_each_fate_is_recognised(story: str, trial: dict[str, Any], fates: dict[str, int]) -> None:
-    """A told history has the fates that its story tells, and no others."""
+    """A history from a story has the fates that the story describes, and no others."""
     history = history_of(story, **{"contract": RAISES, **trial})
     assert {fate: number for fate, number in ledger_of(history).first.counts().items() if number} == fates
 
@@ -212,7 +212,7 @@ def test_the_collateral_is_what_was_read_with_the_damaged_sample() -> None:
 
 
 def test_skips_that_count_on_over_epochs_are_counted_once_an_epoch() -> None:
-    """Where loader.skipped goes on counting, the earlier epochs' skips are taken off the later ones'."""
+    """If loader.skipped continues counting, the earlier epochs' skips are subtracted from the later ones'."""
     story = "0-3 fault5 4,6,7 8-11 end skipped:5 epoch 0-3 fault5 4,6,7 8-11 end skipped:5,5"
     epochs = ledger_of(history_of(story, contract=SKIPS)).epochs
     assert [(epoch.reported_total, epoch.reported[5]) for epoch in epochs] == [(1, 1), (1, 1)]

@@ -1,4 +1,4 @@
-"""Every check can fail, and fails where it should: each liar is blamed for its lie, and for nothing else."""
+"""Every check can fail, and fails where it should: each broken loader fails for its defect, and for nothing else."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_every_check_has_a_liar() -> None:
 
 
 def test_every_fixture_is_in_the_catalogue() -> None:
-    """Each factory of the fixtures is listed, as honest or with its lie."""
+    """Each factory of the fixtures is listed, as honest or with its defect."""
     listed = set(catalogue.HONEST) | {liar.loader for liar in LIARS}
     found = set()
     for path in [LOADERS / "honest.py", *LOADERS.glob("liars_*.py")]:

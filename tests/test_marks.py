@@ -1,4 +1,4 @@
-"""The id mark: what it survives, and what is never taken for it."""
+"""The id mark: what it survives, and what never looks like one."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_survives_every_orientation(sample: int, turn: int, size: tuple[int, int
 def test_survives_crops(
     sample: int, crop: tuple[float, float, float, float], goal: tuple[int, int], filter_: Any, seed: int
 ) -> None:
-    """A mark is read back from a picture of which up to a tenth is gone at each side, resized to a usual input size."""
+    """A mark is read back from a picture with up to a tenth cut off at each side, resized to a usual input size."""
     picture = jpeg(marked(sample, 256, 256, seed), 80)
     left, top, right, bottom = (round(256 * share) for share in crop)
     reading = read_mark(picture.crop((left, top, 256 - right, 256 - bottom)).resize(goal, filter_))
@@ -159,7 +159,7 @@ def test_a_picture_that_lost_its_end_is_not_whole(
 def test_a_truncated_jpeg_is_not_whole(
     sample: int, seed: int, kept: float, quality: int, size: tuple[int, int]
 ) -> None:
-    """What Pillow makes of a cut JPEG, when it is told to load truncated images, is never read as whole."""
+    """Pillow's result for a truncated JPEG, if it is set to load truncated images, is never read as whole."""
     from PIL import ImageFile
 
     out = io.BytesIO()
@@ -199,7 +199,7 @@ def test_noise_and_stripes_are_never_misread() -> None:
     source = np.random.default_rng(3)
     misread = 0
     for _ in range(150):
-        # Every pair of cells in contrast, as in a real strip: only the checksum stands between this and a wrong reading.
+        # Every pair of cells in contrast, as in a real strip: only the checksum prevents a wrong reading.
         cells = source.integers(0, 2, (32, 32)).astype(np.uint8)
         cells[1::2] = 1 - cells[0::2]
         misread += read_mark(cells.repeat(2, axis=0).repeat(2, axis=1) * 200).id is not None
@@ -231,7 +231,7 @@ def test_tensors_are_read() -> None:
     "picture", [np.zeros((1, 1, 3), np.uint8), np.zeros((5000, 1), np.uint8), np.zeros((64, 64)), np.zeros(5)]
 )
 def test_what_can_hold_no_mark_is_nobody(picture: Any) -> None:
-    """Pictures too small for a mark, flat pictures and things that are no pictures read as nothing."""
+    """Pictures too small for a mark, flat pictures and things that are not pictures give no reading."""
     assert read_mark(picture).id is None
 
 

@@ -1,4 +1,4 @@
-"""What is said of an unknown name: one function for all that a user can misspell."""
+"""The message about an unknown name: one function for all names that a user can misspell."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
     ],
 )
 def test_near_names(name: str, found: list[str]) -> None:
-    """A beginning or a part of names stands for these, and a slip of the keyboard for the name most like it."""
+    """A beginning or a part of names matches these, and a typing mistake matches the most similar name."""
     assert found == near(name, disk_faults("imagefolder"))
 
 

@@ -1,4 +1,4 @@
-"""The behaviour card: what histories show of a loader before anyone judges it, and how a report tells it."""
+"""The behaviour card: what histories show about a loader before any judgement, and how a report prints it."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def seen(history: History) -> Observed:
     ],
 )
 def test_what_comes_after_an_error(story: str, errors: int, after: str) -> None:
-    """After its first error an epoch goes on, ends, repeats the error, or never returns."""
+    """After its first error an epoch continues, ends, repeats the error, or never returns."""
     found = seen(history_of(story, plan={5: Raise()}))
     assert (found.effect, found.struck, found.errors, found.after) == ("error", 1, errors, after)
 
 
 def test_the_worst_rank_decides() -> None:
-    """Where one rank goes on and another never returns, the loader waits."""
+    """If one rank continues and another never returns, the loader waits."""
     story = "r0: 0-3 fault5 raise 8-11 end r1: 12-15 fault17 raise ask stalled"
     assert seen(history_of(story, ranks=2, samples=24, plan={5: Raise(), 17: Raise()})).after == "waits"
 
@@ -87,7 +87,7 @@ def test_what_a_stop_costs_stands_first() -> None:
 
 
 def test_hangs_and_deaths() -> None:
-    """After how long a hung read and a dead worker are told, if they are, and what they cost."""
+    """How long until a hung read and a dead worker are reported, if they are, and what they cost."""
     late = Observed("stall", struck=1, errors=1, after="ends", surfaced_s=1.25)
     died = Observed("crash", struck=1)
     facts = card([
@@ -104,7 +104,7 @@ def test_hangs_and_deaths() -> None:
 
 
 def test_skips_are_told_with_their_reasons_and_empty_ones_as_such() -> None:
-    """Reported skips with the reasons given; an empty reason, and samples left out without a report, are told as such."""
+    """Reported skips with the given reasons; an empty reason, and samples left out without a report, are named as such."""
     reasons = {"OSError: a.jpg cut at 7": 1, "OSError: b.jpg cut at 11": 1}
     good = Observed("error", struck=2, reasons=reasons, without_reason=1)
     quiet = Observed("error", struck=1, silent=1)

@@ -1,4 +1,4 @@
-"""Options stand in one table, are converted and checked once, and a wrong value names what gave it."""
+"""Options are in one table, are converted and checked once, and a wrong value names its origin."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_all_values() -> None:
 
 
 def test_paths_of_an_ini_file_start_from_its_folder() -> None:
-    """A relative path in an ini file starts from that file's folder; the name of a shipped known file is no path."""
+    """A relative path in an ini file starts from that file's folder; the name of a shipped known file is not a path."""
     folder = Path("/project")
     values = {"known": ["torch", "mine.toml", "sub/other", "/abs.toml"], "keep": "kept"}
     found = to_options(values, folders={"known": folder, "keep": folder})
@@ -120,7 +120,7 @@ def test_paths_of_an_ini_file_start_from_its_folder() -> None:
     ],
 )
 def test_wrong_values(name: str, text: str, said: str) -> None:
-    """A wrong value is told in one line that begins with what gave it."""
+    """A wrong value is reported in one line that begins with its origin."""
     where = f"loader_{name} in pytest.ini"
     with pytest.raises(UserError) as caught:
         to_options({name: text}, {name: where})
@@ -129,7 +129,7 @@ def test_wrong_values(name: str, text: str, said: str) -> None:
 
 
 def test_all_problems_at_once() -> None:
-    """Every wrong value is told, each in a line of its own."""
+    """Every wrong value is reported, each in its own line."""
     with pytest.raises(UserError) as caught:
         to_options({"workers": "x", "ranks": "0", "seed": "1"}, {"workers": "--workers", "ranks": "--ranks"})
     assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == ["--workers", "--ranks"]
@@ -144,7 +144,7 @@ def test_all_problems_at_once() -> None:
     ],
 )
 def test_contradictions(values: dict[str, str], said: str) -> None:
-    """Two options that cannot stand together are told in one line that names both."""
+    """Two options that contradict each other are reported in one line that names both."""
     with pytest.raises(UserError) as caught:
         to_options(values, {name: f"--{name}" for name in values})
     assert str(caught.value).startswith(said)
@@ -154,7 +154,7 @@ def test_contradictions(values: dict[str, str], said: str) -> None:
     "wrong", [{"workers": ()}, {"timeout": 0.0}, {"isolation": "no"}, {"timeout": 20.0}, {"repeat": 0}]
 )
 def test_the_library_door_checks_as_well(wrong: dict[str, object]) -> None:
-    """Options made in code are held to the same rules."""
+    """Options made in code follow the same rules."""
     with pytest.raises(UserError, match=next(iter(wrong))):
         Options(**wrong)  # type: ignore[arg-type]
 

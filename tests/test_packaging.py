@@ -1,4 +1,4 @@
-"""The distribution holds what it should, and works where its own folder names stand in the way."""
+"""The distribution contains what it should, and works if folders with the same names are in the way."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps", "--no-index", str(wheel)], home
     )
     own = Path(_must_run([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], home).strip())
-    # Behind the environment's own folder on the path; files that end in .pth are not read there, so neither is the editable
-    # installation of this very project.
+    # After the environment's own folder on the path; files that end in .pth are not read there, so neither is the
+    # editable installation of this project.
     (own / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     return python
 
 
 def test_it_runs_beside_folders_of_the_same_names(installed: Path, tmp_path: Path) -> None:
-    """The suite runs from a folder with a harness/ and a conformance/ of its own, over a loader that lives in one of them."""
+    """The suite runs from a folder with its own harness/ and conformance/, over a loader in one of them."""
     for name in ("harness", "conformance"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("", encoding="utf-8")

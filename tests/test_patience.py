@@ -56,6 +56,6 @@ def test_what_was_waited_for_long_enough_fails(check: str, story: str, trial: di
 
 @pytest.mark.parametrize("deadline", [6.0, 12.0, 30.0, 120.0])
 def test_a_trial_is_not_cut_while_closing_may_still_end(deadline: float) -> None:
-    """A quiet trial is left alone for longer than closing may take; the deadline ends it in any case."""
+    """A quiet trial is not cut for longer than closing may take; the deadline ends it in any case."""
     spec = TrialSpec("a:b", "/", "clean", "map", Topology(), FaultPlan(), deadline_s=deadline)
     assert spec.quiet_s > CLOSE_WITHIN_S

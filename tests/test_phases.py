@@ -84,7 +84,7 @@ def test_a_program_comes_back_from_json(program: Program) -> None:
 
 @given(programs())
 def test_each_segment_is_in_a_logical_epoch(program: Program) -> None:
-    """Each epoch of each phase ends exactly one logical epoch or is followed by a phase that goes on with it; each phase has a life."""
+    """Each epoch of each phase ends exactly one logical epoch or is continued by another phase; each phase has a life."""
     found = logical_epochs(program)
     segments = {(number, epoch) for number, phase in enumerate(program) for epoch in phase.numbers}
     assert {segment for logical in found for segment in logical} == segments
@@ -239,7 +239,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, History]:
 
 @pytest.mark.timeout(240)
 def test_a_loader_is_resumed_in_a_new_process(runs: dict[str, History]) -> None:
-    """It is built anew, given the state, and the epoch that spans both phases has each sample once; so has the next one."""
+    """It is built again, gets the state, and the epoch that spans both phases has each sample once; so has the next one."""
     history = runs["resumed"]
     assert history.complete, history.output
     assert [[1] * 40] * 2 == [epoch.arrivals.tolist() for epoch in ledger(history).epochs]
@@ -251,7 +251,7 @@ def test_a_loader_is_resumed_in_a_new_process(runs: dict[str, History]) -> None:
 
 @pytest.mark.timeout(240)
 def test_a_loader_that_forgets_is_seen(runs: dict[str, History]) -> None:
-    """One that ignores its state brings again what it had brought before."""
+    """One that ignores its state delivers again what it had delivered before."""
     assert 12 == int(ledger(runs["forgets"]).first.extra.sum())
 
 
@@ -265,7 +265,7 @@ def test_a_state_that_is_refused_is_an_error_of_loading(runs: dict[str, History]
 
 @pytest.mark.timeout(240)
 def test_asking_for_the_state_changes_nothing(runs: dict[str, History]) -> None:
-    """The consumer goes on with the same iterator in the same process."""
+    """The consumer continues with the same iterator in the same process."""
     history = runs["asked only"]
     assert [1] * 40 == ledger(history).first.arrivals.tolist()
     assert (1, 1) == (len(history.of(Kind.BUILDING)), len(history.of(Kind.EPOCH)))
@@ -280,7 +280,7 @@ def test_a_loader_without_a_state_is_seen(runs: dict[str, History]) -> None:
 
 @pytest.mark.timeout(240)
 def test_a_phase_may_have_another_topology(runs: dict[str, History]) -> None:
-    """One rank, then two in new processes, each in a group of its own; each has its own record."""
+    """One rank, then two in new processes, each in its own group; each has its own record."""
     history = runs["new process"]
     assert history.complete, history.output
     first, second = ledger(history).epochs

@@ -75,7 +75,7 @@ def test_pictures_that_are_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_truncated_pictures_that_pillow_was_told_to_load(workers: int, tmp_path: Path) -> None:
-    """LOAD_TRUNCATED_IMAGES delivers a half-grey picture, and the check on content alone is what it breaks."""
+    """LOAD_TRUNCATED_IMAGES delivers a half-grey picture, and only the check on content fails."""
     trial = one(f"{FOLDER}:truncated", "imagefolder", "one-bad", tmp_path, Topology(workers))
     assert list(trial.blamed) == ["content-intact"]
     assert trial.blamed["content-intact"].witnesses == (5,)
@@ -105,13 +105,13 @@ def test_a_lazily_opened_picture_comes_damaged_without_workers(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["decoder-segfault", "decoder-abort"])
 @pytest.mark.parametrize("method", [None, "spawn"])
 def test_a_decoder_that_crashes(loader: str, name: str, method: str | None, tmp_path: Path) -> None:
-    """The decoder of a worker really dies, by Pillow's plug-in or by the job's decoder, and torch tells the consumer so."""
+    """The decoder of a worker really dies, by Pillow's plug-in or by the job's decoder, and torch reports it to the consumer."""
     trial = one(f"{FOLDER}:{loader}", "imagefolder", name, tmp_path, Topology(2, 1, method))
     assert died_of(trial) == 5
 
 
 def died_of(trial: trials.Judged) -> int:
-    """The sample that killed a worker; its death was told to the consumer."""
+    """The sample that killed a worker; its death was reported to the consumer."""
     history = trial.history
     (death,) = history.of(Kind.FAULT)
     assert int(death["pid"]) not in set(history.of(Kind.ASK)["pid"].tolist())
@@ -134,9 +134,10 @@ def test_a_read_that_hangs(tmp_path: Path) -> None:
 
 
 def test_a_decoder_that_hangs(tmp_path: Path) -> None:
-    """A decoder that holds the lock stops the epoch: by timeouts without end, or in the middle of a batch being sent.
+    """A decoder that keeps the lock stops the epoch: by timeouts without end, or in the middle of sending a batch.
 
-    The lock also stops the thread that sends the worker's earlier batches; a half-sent one is waited for without a timeout.
+    The lock also stops the thread that sends the worker's earlier batches; the consumer waits for a half-sent one
+    without a timeout.
     """
     trial = one(f"{FOLDER}:raising", "imagefolder", "decoder-hang", tmp_path, Topology(2), timeout_s=2.0)
     assert [int(sample) for sample in trial.history.struck] == [5]
@@ -144,7 +145,7 @@ def test_a_decoder_that_hangs(tmp_path: Path) -> None:
 
 
 def test_pipes_that_are_not_listed(tmp_path: Path) -> None:
-    """A folder of which regular files alone are listed never meets a pipe: nothing is lost, and nothing is asked."""
+    """A pipeline that lists only regular files never sees a pipe: nothing is lost, and nothing is required."""
     for trial in put(f"{FOLDER}:regular", "imagefolder", ("hung-read", "slow-read"), tmp_path, [Topology(2)], timeout_s=20.0):
         assert trial.unexplained == []
         assert "regular files" in {verdict.check: verdict.reason for verdict in trial.verdicts}["finite-epoch"]
@@ -186,7 +187,7 @@ def test_rows_that_are_skipped(source: str, tmp_path: Path) -> None:
 @needs("pyarrow")
 @pytest.mark.parametrize(("source", "name"), [("parquet", "one-bad"), ("windows", "one-bad"), ("windows", "damage-value")])
 def test_rows_that_nobody_checks(source: str, name: str, tmp_path: Path) -> None:
-    """pyarrow gives nulls, short windows and infinities as they are: to deliver them as good breaks the check on content."""
+    """pyarrow returns nulls, short windows and infinities unchanged: delivering them as good breaks the check on content."""
     trial = one(f"{TABLES}:unchecked", source, name, tmp_path)
     assert list(trial.blamed) == ["content-intact"]
     assert set(trial.blamed["content-intact"].witnesses) == set(damaged(trial))
@@ -227,21 +228,21 @@ def test_shards_whose_handler_counts(tmp_path: Path) -> None:
 
 @needs("webdataset")
 def test_shards_with_damaged_pictures(tmp_path: Path) -> None:
-    """A picture that cannot be decoded costs its own sample: the library's decoding stage meets it, and the stream goes on."""
+    """A picture that cannot be decoded costs its own sample: the library's decoding stage fails, and the stream continues."""
     names = ("damage-bits", "damage-not-a-picture", "damage-structure", "damage-zeros", "decoder-memory")
     assert unexplained(put(f"{SHARDS}:counting", "webdataset", names, tmp_path)) == []
 
 
 @needs("webdataset")
 def test_shards_with_a_picture_that_kills_the_decoder(tmp_path: Path) -> None:
-    """The member of a shard does to its worker what a file does, and the consumer is told of the worker's death."""
+    """The member of a shard affects its worker like a file does, and the consumer learns of the worker's death."""
     for trial in put(f"{SHARDS}:counting", "webdataset", ("decoder-segfault", "decoder-abort"), tmp_path, [Topology(2)]):
         assert (died_of(trial),) == damaged(trial)
 
 
 @needs("webdataset")
 def test_shards_whose_members_do_not_stand_together(tmp_path: Path) -> None:
-    """The library takes each run of one key for a sample, so that what befell one is counted in pieces."""
+    """The library treats each run of one key as a sample, so damage to a sample is counted in pieces."""
     trial = one(f"{SHARDS}:counting", "webdataset", "damage-members", tmp_path)
     assert list(trial.blamed) == ["exact-skip-count"]
 
@@ -267,7 +268,7 @@ def hub_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("hub_home")
 @pytest.mark.parametrize(("loader", "source"), [("parquet", "parquet"), ("pictures", "imagefolder")])
 def test_streams_of_the_hub(loader: str, source: str, tmp_path: Path) -> None:
-    """Streaming data sets, split by the library by rank and worker, bring each sample once and whole."""
+    """Streaming data sets, split by the library by rank and worker, deliver each sample once and whole."""
     topologies = [Topology(0), Topology(2), Topology(0, 2)]
     assert unexplained(put(f"{HUB}:{loader}", source, ["clean"], tmp_path / "trials", topologies)) == []
 
@@ -284,7 +285,7 @@ def test_pictures_of_the_hub(tmp_path: Path) -> None:
 @needs("datasets", "pyarrow")
 @pytest.mark.usefixtures("hub_home")
 def test_an_empty_row_group_stops_the_hub(tmp_path: Path) -> None:
-    """A file whose first row group has no rows is legal, and the library asks pyarrow for batches of that size."""
+    """A file whose first row group has no rows is legal, but the library requests batches of that size from pyarrow."""
     # Since https://github.com/huggingface/datasets/pull/6701 the size of a batch is that of the first row group.
     trial = one(f"{HUB}:parquet", "parquet", "oddities", tmp_path / "trials")
     (raised,) = trial.history.of(Kind.RAISED)

@@ -44,7 +44,7 @@ def test_travels_between_processes(plan: FaultPlan) -> None:
 @unhurried
 @given(plan=plans(), order=st.randoms(use_true_random=False))
 def test_order_does_not_matter(plan: FaultPlan, order: Any) -> None:
-    """Plans are equal, with equal hash and text, when they hold the same faults in whatever order they were given."""
+    """Plans are equal, with equal hash and text, if they contain the same faults, in whatever order they were given."""
     entries = list(plan.items())
     order.shuffle(entries)
     again = FaultPlan(dict(entries))
@@ -116,7 +116,7 @@ def test_without_heals_just_those(plan: FaultPlan, healed: list[int]) -> None:
 @unhurried
 @given(plan=plans())
 def test_shrinks_are_strictly_smaller(plan: FaultPlan) -> None:
-    """Each shrink is a proper part of the plan, none comes twice, and the empty plan comes first."""
+    """Each shrink is a proper subset of the plan, none occurs twice, and the empty plan comes first."""
     shrinks = list(plan.shrinks())
     for smaller in shrinks:
         assert smaller.items() < plan.items()
@@ -179,7 +179,7 @@ def test_plans_hold_many_kinds() -> None:
     ],
 )
 def test_bad_input_is_refused_in_one_line(attempt: Callable[[], object], words: str) -> None:
-    """What is no plan is refused where it enters, in one line that says what is wrong."""
+    """A value that is not a plan is refused on input, in one line that says what is wrong."""
     with pytest.raises(UserError) as refused:
         attempt()
     assert words in str(refused.value)

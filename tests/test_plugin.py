@@ -1,4 +1,4 @@
-"""The pytest plugin, run as its users run it: in a process of its own, in a folder of their own."""
+"""The pytest plugin, run as users run it: in a separate process, in a folder of theirs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FEW = ("--loader-workers=0", "--loader-ranks=1", "--loader-scenario=one-bad", "-
 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """Run pytest in a folder that holds the loaders above."""
+    """Run pytest in a folder that contains the loaders above."""
     pytester.makepyfile(mine=LOADER)
     return pytester.runpytest_subprocess("-p", "no:hypothesispytest", *arguments, timeout=100)
 
@@ -87,7 +87,7 @@ def test_many_failed_items_are_listed_by_promise(pytester: pytest.Pytester) -> N
 
 
 def test_a_broken_promise_is_red_and_told_once(pytester: pytest.Pytester) -> None:
-    """The failure is told in five parts, in a section of its own, and pytest lists the failing item by its short id."""
+    """The failure is shown in five parts, in its own section, and pytest lists the failing item by its short id."""
     result = run(pytester, "--loader", "mine:doubling", *FEW)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
@@ -138,7 +138,7 @@ def test_junit_carries_the_trial(pytester: pytest.Pytester) -> None:
 
 
 def test_workers_of_xdist_share_the_trials(pytester: pytest.Pytester) -> None:
-    """With two processes every faulted trial of a cell is judged, as it is with one, and none is run by both."""
+    """With two processes every trial with faults of a cell is judged, as with one, and none is run by both."""
     pytest.importorskip("xdist")
     many = ("--loader-workers=0", "--loader-ranks=1", *(f"--loader-scenario={name}" for name in ("clean", "*-bad")))
     found = {}
@@ -151,7 +151,7 @@ def test_workers_of_xdist_share_the_trials(pytester: pytest.Pytester) -> None:
 
 
 def test_the_folder_that_workers_share_is_private(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under xdist a folder of a name that others can foresee is neither read nor written, and nothing is left behind."""
+    """Under xdist a folder with a name that others can predict is neither read nor written, and nothing is left behind."""
     pytest.importorskip("xdist")
     scratch = pytester.mkdir("scratch")
     foreseen = scratch / "badbatch-xdist-foreseen"
@@ -205,7 +205,7 @@ def test_the_report_is_written(pytester: pytest.Pytester) -> None:
     ],
 )
 def test_bad_input_is_one_line(pytester: pytest.Pytester, arguments: tuple[str, ...], words: str) -> None:
-    """What the user got wrong is told in one line, and pytest ends with its usage error."""
+    """What the user got wrong is reported in one line, and pytest ends with its usage error."""
     result = run(pytester, *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     errors = [line for line in result.errlines if line.startswith("ERROR")]
@@ -214,7 +214,7 @@ def test_bad_input_is_one_line(pytester: pytest.Pytester, arguments: tuple[str, 
 
 
 def test_ini_keys_stand_in_for_flags(pytester: pytest.Pytester) -> None:
-    """The loader and its options may stand in the ini file; a bad value there names the file."""
+    """The loader and its options may be in the ini file; a bad value there names the file."""
     pytester.makeini("[pytest]\nloader = mine:honest\nloader_workers = 0\nloader_ranks = 1\nloader_scenario = clean\n")
     assert run(pytester).ret == pytest.ExitCode.OK
     pytester.makeini("[pytest]\nloader = mine:honest\nloader_workers = many\n")
@@ -232,7 +232,7 @@ def test_inconclusive_is_not_green(pytester: pytest.Pytester) -> None:
 
 def test_known_failures_are_not_red_and_stale_ones_are(pytester: pytest.Pytester) -> None:
     """A declared exception is known; one that holds no longer fails the run."""
-    entry = '[[known]]\ncheck = "no-duplicates"\nscenario = "clean"\nreason = "to be mended"\n'
+    entry = '[[known]]\ncheck = "no-duplicates"\nscenario = "clean"\nreason = "to be fixed"\n'
     rest = '[[known]]\ncheck = "no-lost-batches"\nscenario = "clean"\nreason = "the other half"\n'
     (pytester.path / "known.toml").write_text(entry + rest, encoding="utf-8")
     few = ("--loader-workers=0", "--loader-ranks=1", "--loader-scenario=clean", "--loader-known=known.toml")

@@ -23,7 +23,7 @@ middle = time.perf_counter()
 import badbatch.conformance.pytest.plugin
 print((time.perf_counter() - middle) / (middle - start))
 """
-_LEAST = 5  # of so many runs the smallest ratio counts: a busy machine only adds
+_LEAST = 5  # of this many runs the smallest ratio counts: a busy machine only adds time
 
 
 def _run(arguments: list[str], folder: Path) -> str:

@@ -62,7 +62,7 @@ def test_own_tests_always_run(
 
 
 def test_one_of_both_alone(project: pytest.Pytester) -> None:
-    """--loader-only runs the suite alone, --loader-off the own tests alone, and a node id of the suite runs that alone."""
+    """--loader-only runs only the suite, --loader-off only the own tests, and a node id of the suite only that node."""
     assert {"suite"} == ran(project, "--loader-only", ini=True, testpaths=True)
     assert {"test_c"} == ran(project, "--loader-off", ini=True, testpaths=True)
     assert {"suite"} == ran(project, SUITE, ini=True, testpaths=True)

@@ -1,4 +1,4 @@
-"""The suite beside pytest-timeout: its default does not apply, a time that was given does, and report and pytest agree."""
+"""The suite with pytest-timeout: its default does not apply, a given time does, and report and pytest agree."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_typed_timeout_cuts_the_trial(pytester: pytest.Pytester, more: tuple[s
 
 
 def test_a_marker_of_the_users_cuts_the_trial(pytester: pytest.Pytester) -> None:
-    """A marker from the user's conftest is honoured likewise, and for the items that have it alone."""
+    """A marker from the user's conftest is respected too, and only for the items that have it."""
     pytester.makeconftest(
         """
         import pytest

@@ -83,7 +83,7 @@ def test_batches_of_each_worker_that_nothing_declares_fail_once() -> None:
     failed = {(verdict.trial.partition(",source")[0], verdict.check) for verdict in report.verdicts if verdict.mark is Mark.FAIL}
     assert {trial for trial, check in failed if check == "full-batches"} == {"clean[workers=2,ranks=2", "tiny[workers=2,ranks=2"}
     text = " ".join(terminal.render(report).split())
-    assert text.count("[batched-per-worker]") == 2  # the failure, and where it is told what to fix first
+    assert text.count("[batched-per-worker]") == 2  # the failure, and the list of what to fix first
     assert 'declare @loader(short_batches="per-worker")' in text
     assert 'each worker ends with a short batch of its own, not declared: @loader(short_batches="per-worker")' in text
 

@@ -96,8 +96,8 @@ def _clone(home: Path) -> Path:
 def _environment(home: Path) -> dict[str, str]:
     """A fresh virtual environment, as the variables of a shell in which it is active.
 
-    pip, torch and the other dependencies are borrowed from the running one, behind its own packages on the path; this project, which
-    may be installed there, is not. Nothing is downloaded.
+    pip, torch and the other dependencies are borrowed from the running one, after its own packages on the path; this
+    project, which may be installed there, is not. Nothing is downloaded.
     """
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"
@@ -110,7 +110,7 @@ def _environment(home: Path) -> dict[str, str]:
             if "badbatch" not in entry.name and not (borrowed / entry.name).exists():
                 (borrowed / entry.name).symlink_to(entry)
     (own / "borrowed.pth").write_text(f"{borrowed}\n", encoding="utf-8")
-    for name in ("pip", "pytest"):  # a package that is borrowed brings no command
+    for name in ("pip", "pytest"):  # a borrowed package has no command
         script = home / "bin" / name
         script.write_text(f'#!/bin/sh\nexec "{python}" -m {name} "$@"\n', encoding="utf-8")
         script.chmod(0o755)
@@ -132,9 +132,9 @@ def _environment(home: Path) -> dict[str, str]:
 @pytest.mark.timeout(600)  # an environment is made, and the project is installed in it twice
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["suite-first", "tests-first"])
 def test_the_set_up_commands_work_in_a_fresh_clone(order: tuple[int, int], tmp_path: Path) -> None:
-    """Each command of the README's set-up works as written from the root of a fresh clone, alone and after the other.
+    """Each command of the README's set-up works as written from the root of a fresh clone, by itself and after the other.
 
-    What runs is narrowed by PYTEST_ADDOPTS, so that the commands themselves stay as they are written.
+    PYTEST_ADDOPTS narrows what runs, so that the commands themselves stay as they are written.
     """
     clone, environment = _clone(tmp_path / "clone"), _environment(tmp_path / "environment")
     narrowed = [

@@ -123,7 +123,7 @@ def test_json_has_the_fields_of_schema_1() -> None:
 
 
 def test_json_without_our_additions_is_read() -> None:
-    """A report with the fields of schema 1 alone can be read and printed."""
+    """A report with only the fields of schema 1 can be read and printed."""
     data = small_report().to_json()
     for name in ("contracts", "isolation", "stale_known", "notes", "run", "card"):
         del data[name]
@@ -145,7 +145,7 @@ def test_json_with_the_old_name_of_flaky_is_read() -> None:
 
 
 def test_flaky_verdicts_are_listed_by_name() -> None:
-    """Each verdict that was not the same in each run is named with its trial, also where it is no failure."""
+    """Each verdict that was not the same in each run is named with its trial, also if it is not a failure."""
     doubtful = verdict("fresh-epoch", Mark.INCONCLUSIVE, "many-epochs", RANKS, reason="cut", flaky=(0, 3))
     many = [verdict("no-duplicates", Mark.FAIL, f"scenario-{n}", ALONE, happened="h", flaky=(1, 2)) for n in range(12)]
     found = with_verdicts(doubtful, *many)
@@ -166,7 +166,7 @@ def test_flaky_verdicts_are_listed_by_name() -> None:
     ],
 )
 def test_bad_report_files(tmp_path: Path, text: str, said: str) -> None:
-    """A file that holds no report is refused in one line that names the file."""
+    """A file that contains no report is refused in one line that names the file."""
     path = tmp_path / "report.json"
     path.write_text(text)
     with pytest.raises(UserError, match=said) as caught:
@@ -175,7 +175,7 @@ def test_bad_report_files(tmp_path: Path, text: str, said: str) -> None:
 
 
 def test_reports_of_several_loaders(tmp_path: Path) -> None:
-    """One file holds the reports of several loaders, as a list."""
+    """One file contains the reports of several loaders, as a list."""
     second = dataclasses.replace(report(), loader="other:make")
     files.write("json", Path("both.json"), [report(), second], tmp_path)
     assert [found.loader for found in jsonfile.read(tmp_path / "both.json")] == ["mypkg.data:make", "other:make"]
@@ -190,7 +190,7 @@ def test_documented_example() -> None:
 
 
 def test_every_field_is_documented() -> None:
-    """Each field of the JSON report stands in its documentation."""
+    """Each field of the JSON report is in its documentation."""
     page = (HERE.parent / "docs" / "report-schema.md").read_text(encoding="utf-8")
     data = report().to_json()
     trial = data["trials"][0]
@@ -223,7 +223,7 @@ def test_width_is_kept(width: int) -> None:
 
 
 def test_matrix_falls_into_blocks() -> None:
-    """Columns that do not fit side by side stand below each other, a source at a time, and none is left out."""
+    """Columns that do not fit side by side are below each other, one source at a time, and none is left out."""
     several = [
         verdict("no-duplicates", Mark.PASS, "clean", Topology(workers, ranks, "spawn"), source)
         for source in ("map", "stream", "sharded_stream")
@@ -251,7 +251,7 @@ def test_matrix_falls_into_blocks() -> None:
     ],
 )
 def test_a_cell_is_the_worst_of_its_trial(marks: tuple[Mark, ...], flaky: tuple[int, int] | None, sign: str) -> None:
-    """The one sign of a cell is that of the worst verdict; a known failure is not hidden by passes beside it."""
+    """The sign of a cell is that of the worst verdict; a known failure is not hidden by passes in the same cell."""
     several = [
         verdict(f"check-{number}", mark, "clean", ALONE, flaky=flaky if mark is Mark.FAIL else None)
         for number, mark in enumerate(marks)
@@ -291,7 +291,7 @@ def test_what_a_consequence_lost_counts_for_its_cause() -> None:
 
 
 def test_at_most_ten_promises_are_to_be_fixed_first() -> None:
-    """Of more than ten broken promises ten are listed, and the rest is counted; one alone needs no list."""
+    """Of more than ten broken promises ten are listed, and the rest is counted; a single one needs no list."""
     several = [
         verdict(f"check-{n:02}", Mark.FAIL, "clean", ALONE, happened="h", lost=tuple(range(n))) for n in range(13)
     ]
@@ -303,7 +303,7 @@ def test_at_most_ten_promises_are_to_be_fixed_first() -> None:
 
 
 def test_different_happenings_are_different_defects() -> None:
-    """Without a diagnosis, what happened tells defects apart; numbers, ranks and workers do not."""
+    """Without a diagnosis, what happened distinguishes defects; numbers, ranks and workers do not."""
     texts = ("epoch 0, rank 1: call 3 of worker 0", "epoch 1: call 17 of worker 1 of rank 0", "epoch 0: something else")
     several = [
         verdict("finite-epoch", Mark.FAIL, scenario, WORKERS, promised=f"within {number} calls", happened=text)
@@ -336,21 +336,21 @@ def test_paths_counts_and_addresses_do_not_tell_defects_apart(one: str, other: s
 
 
 def test_consequences_stand_under_their_cause() -> None:
-    """A failure that follows from another is named there, and told nowhere else."""
+    """A failure that follows from another is named there, and shown nowhere else."""
     found = digest.digest(report())
     assert found.broken[0].follows == ("full-batches",)
     assert "full-batches" not in [group.verdict.check for group in found.broken]
 
 
 def test_a_consequence_of_what_did_not_fail_stands_for_itself() -> None:
-    """Where the cause is known, or did not fail, its consequence is told like any other failure."""
+    """If the cause is known, or did not fail, its consequence is shown like any other failure."""
     known = verdict("no-lost-batches", Mark.KNOWN, "one-bad", WORKERS, reason="so it is")
     orphan = verdict("full-batches", Mark.FAIL, "one-bad", WORKERS, promised="a", happened="b", cause="no-lost-batches")
     assert [group.verdict.check for group in digest.digest(with_verdicts(known, orphan)).broken] == ["full-batches"]
 
 
 def test_causes_in_a_circle_end() -> None:
-    """Two failures that name each other as their cause are both told."""
+    """Two failures that name each other as their cause are both shown."""
     one = verdict("a", Mark.FAIL, "clean", ALONE, promised="p", happened="h", cause="b")
     two = verdict("b", Mark.FAIL, "clean", ALONE, promised="p", happened="h", cause="a")
     assert [group.verdict.check for group in digest.digest(with_verdicts(one, two)).broken] == ["a", "b"]
@@ -365,7 +365,7 @@ def test_causes_in_a_circle_end() -> None:
     ],
 )
 def test_places_in_words(failing: tuple[Topology, ...], said: str) -> None:
-    """Where a scenario failed is said in words where words fit exactly, and listed where they do not."""
+    """Where a scenario failed is given in words if words fit exactly, and listed otherwise."""
     several = [
         verdict("a", Mark.FAIL if topology in failing else Mark.PASS, "clean", topology, promised="p", happened="h")
         for topology in (ALONE, WORKERS, RANKS)
@@ -386,7 +386,7 @@ def test_places_in_words(failing: tuple[Topology, ...], said: str) -> None:
     ],
 )
 def test_exit_code(marks: tuple[Mark, ...], stale: tuple[str, ...], code: ExitCode) -> None:
-    """The exit code is that of the worst verdict; nothing run is no pass, and a stale entry fails the run."""
+    """The exit code is that of the worst verdict; a run without trials is not a pass, and a stale entry fails the run."""
     several = [verdict(f"check-{number}", mark, "clean", ALONE) for number, mark in enumerate(marks)]
     assert with_verdicts(*several, stale_known=stale).exit_code is code
 
@@ -397,7 +397,7 @@ def test_nothing_run() -> None:
 
 
 def test_one_failure_in_five_parts() -> None:
-    """A single verdict is told as promised, happened, lost, likely, again, in this order."""
+    """A single verdict is shown as promised, happened, lost, likely, again, in this order."""
     failing = next(v for v in report().verdicts if v.check == "no-lost-batches" and v.mark is Mark.FAIL)
     lines = terminal.render_failure(failing).splitlines()
     assert lines[0].startswith("make · one-bad · workers=2 · no-lost-batches") and lines[0].endswith("FAIL")
@@ -428,7 +428,7 @@ def test_a_reports_repr_is_short_and_names_the_first_failures() -> None:
 
 
 def test_every_format_says_how_the_report_came_about() -> None:
-    """Date, version, samples, batch size and seed stand in the text and on the page, the command on the page and in JSON."""
+    """Date, version, samples, batch size and seed are in the text and on the page, the command on the page and in JSON."""
     page = " ".join("".join(Page(htmlfile.dumps([report()])).words).split())
     for text in (terminal.render(report()), page):
         assert "2026-01-31 12:00 UTC, badbatch 0.1.0, 40 samples in batches of 4" in text and "seed 7" in text
@@ -451,7 +451,7 @@ def test_html_is_plain_and_closed() -> None:
 
 
 def test_cells_lead_to_what_was_found() -> None:
-    """Each cell that is no pass is a link to the card or the line on its trial, and says which checks it is about."""
+    """Each cell that is not a pass is a link to the card or the line about its trial, and says which checks it is about."""
     found = digest.digest(report())
     cells = {(t.source, name, n): cell for t in matrix.tables(found) for name, row in t.rows for n, cell in enumerate(row)}
     assert cells["map", "one-bad", 1].target == "broken-1" == cells["map", "last-bad", 1].target
@@ -486,7 +486,7 @@ def test_addresses_are_links_and_nothing_else_is(text: str, shown: str) -> None:
 
 
 def test_files_of_samples_on_disk_are_named() -> None:
-    """A failure over a corpus says in text and page in which files its first samples lie, and goes through JSON."""
+    """A failure over a corpus names in text and page the files of its first samples, and can be written as JSON and read back."""
     named = verdict("oddities-kept", Mark.FAIL, "oddities", ALONE, "imagefolder", happened="h", lost=(32,), files=((32, "art/a.gif"),),
                     replay="badbatch replay x")
     found = with_verdicts(named)
@@ -497,7 +497,7 @@ def test_files_of_samples_on_disk_are_named() -> None:
 
 
 def test_html_tells_what_the_text_tells() -> None:
-    """Every broken promise, reason and entry of the text stands in the page as well."""
+    """Every broken promise, reason and entry of the text is on the page as well."""
     words = " ".join("".join(Page(htmlfile.dumps([report()])).words).split())
     found = digest.digest(report())
     for group in found.broken:
@@ -528,7 +528,7 @@ def test_the_page_shows_what_was_stored_and_what_arrived(tmp_path: Path) -> None
 
 
 def test_junit() -> None:
-    """JUnit holds one case for each verdict, with its properties; what could not be told is an error, not a pass."""
+    """JUnit contains one case for each verdict, with its properties; an inconclusive one is an error, not a pass."""
     root = ElementTree.fromstring(junit.dumps([report()]))
     cases = root.findall(".//testcase")
     assert len(cases) == len(report().verdicts)
@@ -542,7 +542,7 @@ def test_junit() -> None:
 
 
 def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
-    """A report replaces an older file in one step, with the usual permissions, and leaves nothing beside it."""
+    """A report replaces an older file in one step, with the usual permissions, and leaves no other file."""
     (tmp_path / "report.html").write_text("old")
     files.write("html", Path("report.html"), [report()], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

@@ -44,7 +44,7 @@ def test_pytest_offers_what_is_registered() -> None:
 
 @pytest.mark.parametrize("name", report_formats())
 def test_each_is_written(name: str, tmp_path: Path) -> None:
-    """Each format writes a text; one that replaces no file refuses one that is there, and leaves it as it is."""
+    """Each format writes a text; one that replaces no file refuses an existing one, and leaves it unchanged."""
     path = tmp_path / f"report{report_formats()[name].suffix}"
     files.write(name, path, [report(), dataclasses.replace(report(), loader="other:make")])
     written = path.read_text(encoding="utf-8")
@@ -59,6 +59,6 @@ def test_each_is_written(name: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_format_is_named() -> None:
-    """The nearest name is said."""
+    """The nearest name is in the message."""
     with pytest.raises(UserError, match="unknown report format 'jsn'; did you mean 'json'"):
         files.write("jsn", Path("report"), [report()])

@@ -35,7 +35,7 @@ def read(record: Recorder, sample: int) -> None:
 
 
 def test_a_sample_that_is_read_without_end_is_a_proof(record: Recorder, rereads: Rereads) -> None:
-    """From so many reads on; the first few of them are progress, and what nobody has recorded is none."""
+    """After this many reads; the first few of them are progress, and what nobody recorded is not."""
     assert not rereads.look()
     record(Kind.ASK)
     progress = []
@@ -80,7 +80,7 @@ def test_one_process_after_the_other_is_a_proof(tmp_path: Path, record: Recorder
 def test_a_record_that_grows_faster_than_it_is_read_is_followed_at_its_end(
     record: Recorder, rereads: Rereads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a huge record the last part is looked at."""
+    """Only the last part of a huge record is read."""
     monkeypatch.setattr("badbatch.harness.processes.following.AT_ONCE", 10 * RECORD.itemsize)
     for sample in range(100):
         record(Kind.READ, sample)
@@ -103,7 +103,7 @@ def test_a_loader_that_tries_again_without_end_is_cut_before_its_deadline(name: 
 
 
 def test_usage_is_what_psutil_says() -> None:
-    """Processor seconds and state of a process, without psutil's cost; nothing of one that is gone."""
+    """Processor seconds and state of a process, without psutil's cost; nothing for one that has ended."""
     seconds, runs = usage(os.getpid())
     times = psutil.Process().cpu_times()
     assert runs

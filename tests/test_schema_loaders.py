@@ -1,4 +1,4 @@
-"""The loaders of docs/loaders.md for each kind of corpus run as they stand, and keep their promises."""
+"""The loaders of docs/loaders.md for each kind of corpus run as they are, and keep their promises."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ def test_the_loaders_of_the_page_keep_their_promises(kind: str, folder: Path) ->
 
 
 def test_what_the_page_says_of_headers(folder: Path) -> None:
-    """Samples behind a damaged header of a shard are lost without a word, as the page says."""
+    """Samples after a damaged header of a shard are lost silently, as the page says."""
     report = put(folder, "shards", "damage-header")
     assert "no-lost-batches" in {verdict.check for verdict in report.verdicts if verdict.mark.value == "fail"}  # type: ignore[attr-defined]

@@ -24,7 +24,7 @@ from PIL import Image
 
 
 def test_the_pictures_of_a_trial_are_listed(tmp_path: Path) -> None:
-    """Each sample is listed with its file and the pictures that are there; other files are not taken for pictures."""
+    """Each sample is listed with its file and the existing pictures; other files are not pictures."""
     spec = history_of("0-3 end", source="imagefolder", stored=Stored("{}", files=tuple((f"a/{i}.jpg", i, 1) for i in range(12)))).spec
     spec.write(tmp_path / "trial.json")
     folder = tmp_path / "pictures"
@@ -39,7 +39,7 @@ def test_the_pictures_of_a_trial_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_pictures_has_none(tmp_path: Path) -> None:
-    """A trial without pictures, a folder that holds no trial, and no folder at all give an empty list."""
+    """A trial without pictures, a folder without a trial, and no folder at all give an empty list."""
     assert snapshots(tmp_path) == []
     assert snapshots(tmp_path / "nowhere") == []
 
@@ -65,7 +65,7 @@ def test_a_picture_of_any_form_is_kept(picture: Any, tmp_path: Path) -> None:
 
 
 def test_an_album_is_small(tmp_path: Path) -> None:
-    """The first picture of each of eight samples is kept, of a moderate size; what is no picture is left out without an error."""
+    """The first picture of each of eight samples is kept, of a moderate size; what is not a picture is left out without an error."""
     album = Album(tmp_path)
     for picture in (b"no picture", np.zeros(3), object()):
         album.add(100, picture)
@@ -79,7 +79,7 @@ def test_an_album_is_small(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
-    """The trial goes on."""
+    """The trial continues."""
     Album(tmp_path / "nowhere").add(1, np.zeros((40, 40), np.uint8))
     assert not (tmp_path / "nowhere").exists()
 
@@ -101,7 +101,7 @@ def only(report: Report, scenario: str) -> Path:
 
 
 def test_a_failing_trial_keeps_the_pictures(tmp_path: Path) -> None:
-    """What was stored and what arrived lie side by side, also after a replay; a lost picture is shown as it was stored."""
+    """The stored and the arrived picture are side by side, also after a replay; a lost picture is shown as it was stored."""
     folder = only(run("fixtures.loaders.liars_pictures:sixteen_bits_cut_off", "oddities", tmp_path / "cut"), "oddities")
     (found,) = snapshots(folder)
     assert (found.sample, Path(found.file).suffix) == (32, ".png")

@@ -1,4 +1,4 @@
-"""The sources in memory: what they hold, how they split, how reads are recorded and struck."""
+"""The sources in memory: what they contain, how they split, how reads and faults are recorded."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def dataset_of(source: str, samples: int, reader: Reader, rank: int = 0, ranks: 
 
 
 def test_a_sample_is_its_id_and_what_follows_from_it() -> None:
-    """Each sample carries its id and the row of that id; there are no others."""
+    """Each sample has its id and the row of that id; there are no others."""
     dataset = dataset_of("map", 10, Reader(FaultPlan()))
     assert 10 == len(dataset)
     for sample in range(10):
@@ -92,7 +92,7 @@ def test_a_sharded_stream_is_split_over_workers_too(tmp_path: Path) -> None:
 
 
 def test_a_plain_stream_splits_nothing() -> None:
-    """Every worker and every rank that asks gets all: to split is the loader's part."""
+    """Every worker and every rank gets all samples: the loader must split them."""
     stream = dataset_of("stream", 6, Reader(FaultPlan()), 1, 2)
     assert list(range(6)) == [sample["id"] for sample in stream]
     assert sorted([*range(6)] * 2) == sorted(ids_of(DataLoader(stream, batch_size=2, num_workers=2)))
@@ -123,7 +123,7 @@ def test_each_source_is_one_module_that_needs_no_torch(name: str) -> None:
 
 
 def test_every_read_is_recorded_with_its_fault(tmp_path: Path) -> None:
-    """A read is recorded when it begins, when its fault takes hold, and when it ends or raises, in this order."""
+    """A read is recorded when it begins, when its fault takes effect, and when it ends or raises, in this order."""
     recorder = Recorder(tmp_path)
     dataset = dataset_of("map", 3, Reader(FaultPlan({1: Raise(), 2: NoneSample()}), recorder))
     assert 0 == dataset[0]["id"]
@@ -148,7 +148,7 @@ def test_every_read_is_recorded_with_its_fault(tmp_path: Path) -> None:
 
 
 def test_reads_in_workers_are_recorded_under_the_workers(tmp_path: Path) -> None:
-    """Whoever reads says which process and which of torch's workers it is."""
+    """Each reader records which process and which of torch's workers it is."""
     recorder = Recorder(tmp_path)
     dataset = dataset_of("map", 8, Reader(FaultPlan(), recorder))
     assert 0 == dataset[0]["id"]
@@ -219,7 +219,7 @@ def test_without_a_folder_attempts_are_counted_in_each_copy() -> None:
 
 
 class Squares(Dataset[int]):
-    """A user's map-style data set with an attribute of its own."""
+    """A user's map-style data set with its own attribute."""
 
     title = "squares"
 
@@ -281,7 +281,7 @@ def test_any_sequence_is_a_map_style_data_set(plain: Any) -> None:
 
 @pytest.mark.parametrize("stream", [Counting(), Counted()])
 def test_a_stream_is_struck_by_position(stream: Any) -> None:
-    """Each iterator counts for itself, and goes on after the error, whether the stream has a length or not."""
+    """Each iterator counts for itself, and continues after the error, whether the stream has a length or not."""
     dataset = faulty(stream, {2: Raise()})
     assert issubclass(type(dataset), IterableDataset)
     for _ in range(2):
@@ -339,7 +339,7 @@ def test_what_cannot_be_wrapped_is_told_in_one_line(dataset: Any, plan: Any, say
 
 
 def test_a_fault_changes_a_sample_and_not_the_source() -> None:
-    """A struck read returns a sample of its own: the next read of another plan finds the source whole."""
+    """A read with a fault returns its own sample: the next read with another plan finds the source whole."""
     numbers = Numbers(3)
     struck = faulty(numbers, {1: NullField()})
     assert struck[1]["x"] is None

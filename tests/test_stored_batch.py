@@ -1,4 +1,4 @@
-"""Batches from disk, in the forms that libraries give them: whose samples they hold, and whether they are whole."""
+"""Batches from disk, in the forms that libraries deliver them: which samples they contain, and whether they are whole."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def rows(*samples: int) -> list[dict[str, Any]]:
 
 
 def test_pictures_say_themselves_which_they_are(shelf: Shelf) -> None:
-    """Where pictures come with their classes, the mark is read, and the classes are not taken for ids."""
+    """If pictures arrive with their classes, the mark is read, and the classes do not count as ids."""
     images = torch.stack([tensor(path) for path in shelf.paths()[3:6]])
     for batch in ((images, torch.tensor([7, 8, 9])), [images, torch.tensor([7, 8, 9])], {"image": images}, images):
         assert shelf.read(batch, "imagefolder") == ([3, 4, 5], [WHOLE] * 3)
@@ -117,7 +117,7 @@ def test_paths_are_looked_up(shelf: Shelf) -> None:
 
 
 def test_a_half_grey_picture_is_not_whole(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Pillow makes of a truncated file, when it is told to, is known by its upper half, and is wrong."""
+    """Pillow's result for a truncated file, if it loads truncated images, is identified by its upper half, and is wrong."""
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
     paths = shelf.paths("one-bad")
     images = torch.stack([tensor(paths[4]), tensor(paths[5])])
@@ -125,21 +125,21 @@ def test_a_half_grey_picture_is_not_whole(shelf: Shelf, monkeypatch: pytest.Monk
 
 
 def test_a_picture_that_is_only_opened_is_decoded_to_be_judged(shelf: Shelf) -> None:
-    """PIL pictures in a list are read; one that cannot be decoded is no good one."""
+    """PIL pictures in a list are read; one that cannot be decoded is not a good one."""
     paths = shelf.paths("one-bad")[4:6]
     batch = {"image": [Image.open(io.BytesIO(Path(path).read_bytes())) for path in paths], "path": paths}
     assert shelf.read(batch, "imagefolder", "one-bad") == ([4, 5], [WHOLE, WRONG])
 
 
 def test_a_picture_beside_the_path_of_another(shelf: Shelf) -> None:
-    """The picture decides which sample it is, and the path that names another is told as a mixture."""
+    """The picture decides which sample it is; a path that names another sample is reported as a mixture."""
     images = torch.stack([tensor(path) for path in shelf.paths()[:2]])
     found = shelf.read({"image": images, "path": shelf.paths()[1:3]}, "imagefolder")
     assert found == ([1, 2], [WRONG | MIXED] * 2)
 
 
 def test_pictures_too_small_for_a_mark_may_be_nameless(shelf: Shelf) -> None:
-    """Where legal pictures bear no mark, one that says nothing is left to the ledger; elsewhere it is made up."""
+    """If legal pictures have no mark, a picture without an id is left to the ledger; otherwise it is fabricated."""
     images = torch.stack([tensor(shelf.paths()[1]), torch.full((3, 64, 64), 0.5)])
     labels = torch.zeros(2, dtype=torch.int64)
     assert shelf.read((images, labels), "imagefolder", "oddities") == ([1, -1], [WHOLE, UNCHECKED])
@@ -147,7 +147,7 @@ def test_pictures_too_small_for_a_mark_may_be_nameless(shelf: Shelf) -> None:
 
 
 def test_pictures_that_nobody_can_know_are_told(shelf: Shelf) -> None:
-    """A batch in which no picture bears a readable mark is refused, with what to do about it."""
+    """A batch in which no picture has a readable mark is refused, with advice."""
     with pytest.raises(UnreadableBatch, match=r"no id mark can be read .* give it a key named path or id, or declare @loader"):
         shelf.read((torch.rand(2, 3, 64, 64), torch.tensor([1, 2])), "imagefolder")
 
@@ -192,7 +192,7 @@ def test_rows_know_themselves_without_an_id(shelf: Shelf) -> None:
 
 
 def test_a_field_of_another_row(shelf: Shelf) -> None:
-    """The sample is the one that most fields belong to; the stray field is told as a mixture."""
+    """The sample is the one that most fields belong to; the other field is reported as a mixture."""
     row = {**rows(3)[0], "text": rows(4)[0]["text"]}
     assert shelf.read([row], "parquet") == ([3], [WRONG | MIXED])
     twice = {**rows(3)[0], "id": 2}  # the same id twice, as the corpus may have it
@@ -253,7 +253,7 @@ def test_members_of_shards(shelf: Shelf) -> None:
 
 
 def test_batches_that_say_nothing_are_refused(shelf: Shelf) -> None:
-    """What has no rows, or rows that name no sample, is told with what was looked at."""
+    """A batch without rows, or with rows that name no sample, is reported with what was looked at."""
     for batch in (object(), {"label": [None, "x"]}, 5):
         with pytest.raises(UnreadableBatch, match="no sample ids found in"):
             shelf.read(batch, "parquet")
@@ -277,7 +277,10 @@ def test_a_skip_is_told_by_number_path_or_key(shelf: Shelf) -> None:
 
 
 def test_a_destroyed_picture_is_wrong_although_its_path_is_right(shelf: Shelf) -> None:
-    """White, black and noise are judged by their pixels: the path beside them proves nothing. So it is among oddities."""
+    """White, black and noise are judged by their pixels: the path beside them proves nothing.
+
+    This also holds among oddities.
+    """
     noise = torch.from_numpy(np.random.default_rng(0).random((3, 64, 64), np.float32))
     for scenario in ("clean", "oddities"):
         paths = shelf.paths(scenario)
@@ -356,7 +359,7 @@ def test_a_thin_picture_is_known_by_its_looks(shelf: Shelf) -> None:
 
 
 def test_comparing_is_no_read_of_the_loader(shelf: Shelf) -> None:
-    """The stored picture is opened where the watch over opens does not take it for the loader's."""
+    """The stored picture is opened where the record of opens does not count it as the loader's."""
     import sys
 
     root = shelf.root("imagefolder", "clean")

@@ -41,7 +41,7 @@ def test_every_fault_is_drawn_or_left_out_for_a_reason(kind: str) -> None:
 @settings(unhurried, max_examples=20)
 @given(data=st.data())
 def test_effects_are_respected(effect: Effect, data: st.DataObject) -> None:
-    """Only faults with the effects asked for are drawn, be it one effect or several."""
+    """Only faults with the given effects are drawn, for one effect or several."""
     assert data.draw(faults(effects=effect)).effect is effect
     assert data.draw(faults(effects=[effect, Effect.ERROR])).effect in (effect, Effect.ERROR)
 
@@ -64,7 +64,7 @@ def test_nothing_to_draw_from() -> None:
 @unhurried
 @given(data=st.data(), samples=st.integers(0, 50), most=st.none() | st.integers(0, 10))
 def test_plans_keep_their_bounds(data: st.DataObject, samples: int, most: int | None) -> None:
-    """Ids lie within the source, and no more samples are damaged than allowed."""
+    """Ids are within the source, and no more samples are damaged than allowed."""
     plan = data.draw(plans(samples=samples, max_faults=most, faults=st.just(Raise())))
     assert all(0 <= sample < samples for sample in plan)
     assert len(plan) <= (samples if most is None else most)

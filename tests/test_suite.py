@@ -40,14 +40,14 @@ PADS = dataclasses.replace(RAISES, tail="pad")
     ],
 )
 def test_what_spoils_a_cell(story: str, words: str) -> None:
-    """Samples that are lost or doubled, or an epoch that never ends, spoil the faulted trials; nothing else does."""
+    """Samples that are lost or doubled, or an epoch that never ends, make trials with faults inconclusive; nothing else does."""
     found = not_clean(history_of(story))
     assert words in found
     assert bool(words) == bool(found)
 
 
 def test_what_the_contract_allows_spoils_nothing() -> None:
-    """A remainder that is dropped or padded as promised is no reason to doubt the loader's other trials."""
+    """A remainder that is dropped or padded as promised does not make the loader's other trials inconclusive."""
     dropped = history_of("r0:0,2 r0:end r1:1,3 r1:end", samples=5, batch=2, ranks=2, contract=DROPS)
     padded = history_of("r0:0,2 r0:4 r0:end r1:1,3 r1:0 r1:end", samples=5, batch=2, ranks=2, contract=PADS)
     assert not_clean(dropped) == ""
@@ -119,13 +119,13 @@ def test_the_worst_of_several_runs_stands_with_its_rate() -> None:
     ],
 )
 def test_a_fault_is_not_put_to_the_consumers_own_process(readers: Any, scenario: str, source: str, asked: bool) -> None:
-    """A loader that says who reads is not asked what no loader survives; a hung thread can be timed out."""
+    """Faults that no loader survives are not tested with a loader that declares who reads; a hung thread can be timed out."""
     contract = Contract(readers=readers)
     assert (stays_away(contract, Topology(2), scenarios.find(scenario, source)) == "") is asked
 
 
 def test_names_of_folders_are_short_and_of_loaders_importable() -> None:
-    """A trial's id becomes a path; a factory without a name of its own is refused."""
+    """A trial's id becomes a path; a factory without its own name is refused."""
     assert slug("one-bad[workers=2,ranks=2,source=stream]") == "one-bad-w2-r2-stream"
     assert name_of(dataclasses.replace) == "dataclasses:replace"
     with pytest.raises(UserError, match="cannot be imported by a name"):
@@ -142,7 +142,7 @@ def test_the_pace_is_that_of_the_slowest_rank() -> None:
 
 @pytest.mark.parametrize(("wait", "timeout"), [(0.0, 1.0), (0.4, 1.0), (0.6, 1.5), (1.1, 2.5), (100.0, 9.5)])
 def test_a_timeout_is_as_long_as_a_start_needs(wait: float, timeout: float) -> None:
-    """It is what was asked for, unless a batch takes that long where nothing is wrong; and never too long for the deadline."""
+    """It is the requested timeout, unless a batch takes that long when nothing is wrong; and never too long for the deadline."""
     assert Calibration(0.0, wait).timeout(1.0, most=9.5) == timeout
 
 
@@ -150,7 +150,7 @@ def test_a_timeout_is_as_long_as_a_start_needs(wait: float, timeout: float) -> N
 def test_who_is_late_on_a_busy_machine_is_asked_again_alone(
     excuses: int, late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failure by the clock counts only where nothing ran beside it; there it is confirmed as any other."""
+    """A failure by the clock counts only if nothing ran at the same time; then it is confirmed like any other."""
     for number in range(excuses):
         (tmp_path / str(number)).touch()
     monkeypatch.setenv("HURRIED_EXCUSES", str(tmp_path))

@@ -66,7 +66,7 @@ def test_many_trials_run_at_once(supervisor: Supervisor, tmp_path: Path, histori
 def test_a_relative_folder_is_that_of_the_caller(
     supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The trial runs in the loader's folder, but its own is found from where it was asked for."""
+    """The trial runs in the loader's folder, but its record is in the requested folder."""
     monkeypatch.chdir(tmp_path)
     assert supervisor.run(spec(), Path("there")).complete
     assert (tmp_path / "there" / "ended.json").exists()
@@ -77,7 +77,7 @@ def test_a_relative_folder_is_that_of_the_caller(
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_killed_rank_ends_its_trial(start: Start, workers: int) -> None:
-    """kill -9 of the consumer is told as that, and its workers go with it, a hung one too."""
+    """kill -9 of the consumer is reported as that, and its workers end with it, also a hung one."""
     trial = start(plan={5: Hang()}, workers=workers)
     trial.until(Kind.FAULT)
     os.kill(trial.rank(), signal.SIGKILL)
@@ -89,7 +89,7 @@ def test_a_killed_rank_ends_its_trial(start: Start, workers: int) -> None:
 
 
 def test_one_killed_rank_of_two_does_not_keep_the_other(start: Start) -> None:
-    """The rank that is left runs to its end, or is ended; the trial tells which of them died."""
+    """The other rank runs to its end, or is ended; the trial shows which of them died."""
     trial = start(plan={5: Hang(), 4: Hang()}, ranks=2, deadline_s=5.0)
     trial.until(Kind.FAULT, ranks=2)
     os.kill(trial.rank(1), signal.SIGKILL)
@@ -99,7 +99,7 @@ def test_one_killed_rank_of_two_does_not_keep_the_other(start: Start) -> None:
 
 
 def test_a_killed_worker_does_not_hang_the_trial(start: Start) -> None:
-    """kill -9 of a worker is the loader's affair: whatever it makes of it, the trial ends in time and whole."""
+    """kill -9 of a worker is for the loader to handle: whatever it does, the trial ends in time and whole."""
     trial = start(plan={5: Hang()}, workers=2, deadline_s=5.0)
     trial.until(Kind.FAULT)
     assert trial.struck() != trial.rank()
@@ -130,7 +130,7 @@ def test_a_warden_that_its_loader_kills_is_lost_too(run: Run) -> None:
 def test_a_killed_warden_takes_no_other_trial_along(
     supervisor: Supervisor, tmp_path: Path, histories: list[History]
 ) -> None:
-    """What is cleared away after one trial supervisor is its own: a trial beside it runs to its end."""
+    """Only what belongs to a trial supervisor is removed after it: a trial beside it runs to its end."""
     killed = Trial(supervisor, tmp_path / "killed", spec("torch_loader", {5: Hang()}, workers=2), histories)
     beside = Trial(
         supervisor, tmp_path / "beside", spec("torch_loader", {5: Hang(release_after_s=3.0)}, workers=2), histories
@@ -148,7 +148,7 @@ def test_a_killed_warden_takes_no_other_trial_along(
 
 
 def test_a_stopped_warden_is_killed_in_the_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trial supervisor that its loader stops is told to stop, then killed: the supervisor's patience ends."""
+    """A trial supervisor that its loader stops is asked to stop, then killed: the supervisor does not wait longer."""
     monkeypatch.setattr(supervisor_module, "_PATIENCE_S", 1.0)
     history = run("stops_its_supervisor", deadline_s=1.0)
     assert "lost" == history.ended.cut
@@ -170,7 +170,7 @@ def test_a_killed_warm_process_is_told_and_takes_its_trials_along(tmp_path: Path
 
 
 def test_a_warm_process_that_answers_no_more_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the process that forks the trials is stopped, the supervisor neither waits for ever nor leaves it behind."""
+    """If the process that forks the trials is stopped, the supervisor neither waits for ever nor leaves it behind."""
     monkeypatch.setattr(supervisor_module, "_PATIENCE_S", 0.5)
     with Supervisor(LOADER, ROGUES) as own:
         assert own._process is not None
@@ -192,7 +192,7 @@ def test_a_supervisor_outlives_the_thread_that_made_it(tmp_path: Path) -> None:
         assert own.run(spec(), tmp_path / "trial").complete
 
 
-# Rogues that end, and what is told of them.
+# Rogues that end, and what is reported about them.
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="native threads are listed in /proc")
@@ -221,7 +221,7 @@ def test_a_module_that_starts_native_threads_is_not_forked(tmp_path: Path) -> No
 
 
 def test_a_module_that_starts_threads_is_not_forked(tmp_path: Path) -> None:
-    """Where forking is unsafe a fresh interpreter is used, with a word on why; who asks for forking gets it."""
+    """If forking is unsafe a fresh interpreter is used, with the reason; a user who requests forking gets it."""
     (tmp_path / "threaded.py").write_text(
         textwrap.dedent(
             """
@@ -246,7 +246,7 @@ def test_a_module_that_starts_threads_is_not_forked(tmp_path: Path) -> None:
         assert ("fork", "") == (own.isolation, own.isolation_why)
 
 
-# Modules that cannot be held to anything. What is wrong with names and attributes stands in test_calling.py.
+# Modules that cannot be tested. Errors in names and attributes are in test_calling.py.
 
 NAP = f"1000.{os.getpid()}"  # by which a sleeping process is known as ours
 

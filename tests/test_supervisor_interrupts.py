@@ -97,7 +97,7 @@ def launch(tmp_path: Path) -> Iterator[Launch]:
 
 
 def reach(moment: str, launch: Launch) -> Program:
-    """Bring the supervising program to a moment."""
+    """Run the supervising program up to a certain moment."""
     if moment == "while torch is imported":
         program = launch()
         program.hear("starting")
@@ -144,7 +144,7 @@ def test_an_impatient_second_interrupt_leaves_nothing_either(launch: Launch) -> 
 
 @pytest.mark.parametrize("moment", ["while torch is imported", "while the loader is imported", "while trials hang"])
 def test_nothing_outlives_a_supervisor_that_is_killed(launch: Launch, moment: str) -> None:
-    """kill -9 of the program at any moment: a few seconds later all that it started has ended, and its folder is gone."""
+    """kill -9 of the program at any moment: a few seconds later all that it started has ended, and its folder is removed."""
     program = reach(moment, launch)
     os.kill(program.process.pid, signal.SIGKILL)
     program.process.wait(SOON_S)

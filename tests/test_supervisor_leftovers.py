@@ -1,4 +1,4 @@
-"""What outlives its loader, or never ends, is told and removed."""
+"""What outlives its loader, or never ends, is reported and removed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = ON_STAGE
 
 
 def test_daemons_are_found_and_ended(run: Run) -> None:
-    """Processes that left the family's session and ignore every signal are told as left behind, and are gone."""
+    """Processes that left the family's session and ignore every signal are reported as left behind, and are ended."""
     history = run("leaves_daemons")
     assert EVERYTHING == delivered(history)
     assert 3 == len(history.ended.leftovers)
@@ -39,7 +39,7 @@ def test_daemons_are_found_and_ended(run: Run) -> None:
 
 @pytest.fixture(scope="module")
 def waited(supervisor: Supervisor, temporary: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, History]:
-    """Trials that only waiting brings to an end, all at once: what they wait for costs no processor."""
+    """Trials that only waiting ends, all at once: waiting costs no processor time."""
     standing = set(descendants())
     forked = {
         "child": spec("leaves_a_child", phases=rebuilt()),
@@ -88,7 +88,7 @@ def waited(supervisor: Supervisor, temporary: Path, tmp_path_factory: pytest.Tem
 
 
 def test_a_child_that_outlives_its_loader_is_told_twice(waited: dict[str, History]) -> None:
-    """It is seen from inside, after the loader was closed, and from outside, after its rank had gone."""
+    """It is seen from inside, after the loader was closed, and from outside, after its rank had ended."""
     history = waited["child"]
     [inside] = history.of(Kind.LEFTOVER)
     assert "(sleeping)" in history.text(inside)
@@ -141,7 +141,7 @@ def test_a_deep_folder_leaves_room_for_sockets(
     ],
 )
 def test_what_never_ends_is_ended(waited: dict[str, History], name: str, word: str) -> None:
-    """Whatever it does to go on, it is cut, and told as busy or as waiting."""
+    """Whatever it does to continue, it is cut, and reported as busy or as waiting."""
     history = waited[name]
     # To start an interpreter for the worker may take most of the time on a loaded machine.
     assert history.ended.cut in ((word, "out of time") if name == "spawned workers" else (word,))
@@ -162,7 +162,7 @@ def test_a_busy_loop_shows_where_it_is(waited: dict[str, History]) -> None:
 
 @pytest.mark.parametrize("name", ["stalls", "lock held", "workers"])
 def test_a_stall_shows_what_it_waits_for(waited: dict[str, History], name: str) -> None:
-    """State, wait channel and stacks of each process of a stalled trial are told, also while the lock is held."""
+    """State, wait channel and stacks of each process of a stalled trial are recorded, also while the lock is held."""
     history = waited[name]
     assert {"sleeping"} == {process["state"] for process in history.ended.evidence}
     assert (3 if name == "workers" else 1) == len(history.ended.evidence)
@@ -181,7 +181,7 @@ def test_a_stopped_process_is_told_as_stopped(waited: dict[str, History]) -> Non
 
 @pytest.mark.parametrize("name", ["shared memory", "tensor file", "no tracker"])
 def test_shared_memory_of_what_was_killed_is_removed(waited: dict[str, History], name: str) -> None:
-    """Segments and semaphores go with the processes that made them, whoever was to remove them."""
+    """Segments and semaphores are removed with the processes that made them, whichever process should have removed them."""
     paths = waited[name].output.splitlines()[0].split()
     assert paths
     assert all(path.startswith("/dev/shm/") for path in paths)
@@ -201,7 +201,7 @@ def test_a_trial_in_a_fresh_interpreter_runs_to_its_end(waited: dict[str, Histor
 
 
 def test_a_crash_in_a_fresh_interpreter_is_told(waited: dict[str, History]) -> None:
-    """A segmentation fault ends the rank and is told as that."""
+    """A segmentation fault ends the rank and is reported as that."""
     assert (-11,) == waited["fresh, crash"].ended.ranks
     assert [5] == waited["fresh, crash"].struck.tolist()
 

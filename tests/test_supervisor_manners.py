@@ -29,7 +29,7 @@ def test_a_loader_that_prints_megabytes_fills_nothing(run: Run) -> None:
 
 @pytest.mark.parametrize(("name", "code"), [("exits_with_0", 0), ("exits_with_3", 3)])
 def test_an_exit_of_the_consumer_is_no_end(run: Run, name: str, code: int) -> None:
-    """os._exit is told with its code, and a code of 0 makes nothing complete."""
+    """os._exit is reported with its code, and a code of 0 does not make the trial complete."""
     history = run(name)
     assert (None, (code,)) == (history.ended.cut, history.ended.ranks)
     assert not history.complete
@@ -38,7 +38,7 @@ def test_an_exit_of_the_consumer_is_no_end(run: Run, name: str, code: int) -> No
 
 
 def test_a_loader_that_closes_all_descriptors_is_still_recorded(run: Run) -> None:
-    """After os.closerange in the consumer the record goes on: every sample arrives."""
+    """After os.closerange in the consumer the record continues: every sample arrives."""
     history = run("closes_all_descriptors")
     assert EVERYTHING == delivered(history)
     assert history.complete
@@ -71,7 +71,7 @@ def test_a_loader_that_changes_its_process_changes_nothing_else(run: Run) -> Non
     ],
 )
 def test_whatever_the_loader_raises_reaches_the_record(run: Run, name: str, error: str) -> None:
-    """Also what is no Exception is caught and told, and the consumer asks on."""
+    """What is not an Exception is also caught and reported, and the consumer continues."""
     history = run(name)
     assert [error] == errors(history, Where.NEXT)
     assert history.complete
@@ -88,7 +88,7 @@ def test_a_loader_with_awkward_manners_is_told_for_each_of_them(run: Run) -> Non
 
 
 def test_a_report_that_makes_no_sense_is_told_in_one_line(run: Run) -> None:
-    """What ``skipped`` holds is read as a count or as ids, or said to be neither."""
+    """What ``skipped`` contains is read as a count or as ids, or reported as neither."""
     history = run("babbling")
     assert history.complete
     assert {"loader.skipped is ('one', 'two'): must be a count, a list of ids, or a mapping of either"} == unreadable(

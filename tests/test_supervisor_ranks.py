@@ -20,7 +20,7 @@ pytestmark = ON_STAGE
 )
 @pytest.mark.parametrize("lockstep", [False, True])
 def test_a_group_is_ready_and_may_be_replaced(loader: str, lockstep: bool, run: Run) -> None:
-    """A loader finds a default group of all ranks, or makes its own; the steps of the trial are in lock step all the same."""
+    """A loader finds a default group of all ranks, or makes its own; in both cases the steps of the trial are in lock step."""
     history = run(f"group_loaders:{loader}", ranks=2, lockstep=lockstep)
     assert errors(history, Where.FACTORY) == []
     assert errors(history, Where.NEXT) == []

@@ -1,4 +1,4 @@
-"""A sample that cannot be pickled passes the real DataLoader without workers, and takes its batch along with them."""
+"""A sample that cannot be pickled passes the real DataLoader without workers, and fails its batch with them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Record:
     ids=lambda sample: type(sample).__name__,
 )
 def test_batch_refuses_whatever_the_sample_is(sample: Any) -> None:
-    """Collated first in its batch, the sample makes the batch unpicklable; its neighbours alone are well."""
+    """Collated first in its batch, the sample makes the batch unpicklable; its neighbours without it do not."""
     ForkingPickler.dumps(default_collate([sample, sample]))
     struck = default_collate([unpicklable(sample), sample])
     with pytest.raises(TypeError, match="cannot pickle"):
@@ -114,7 +114,7 @@ def test_batch_refuses_whatever_the_sample_is(sample: Any) -> None:
 
 
 def text(batch: Any) -> str:
-    """What the batch holds, whatever its classes are called."""
+    """The content of the batch, whatever its classes are called."""
     return re.sub(r"\s|unpicklable", "", repr(batch).lower())
 
 

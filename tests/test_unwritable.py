@@ -1,4 +1,4 @@
-"""What cannot be written costs neither the run nor its report, and is said in one line."""
+"""Folders that cannot be written end neither the run nor its report, and are reported in one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def command(prefix: str = "") -> list[str]:
-    """The options that leave the failing trial alone."""
+    """The options that select only the failing trial."""
     return [f"--{prefix}{name}={value}" for name, value in FAILING.items()]
 
 
@@ -85,7 +85,7 @@ def test_a_bad_folder_to_keep_in_is_refused_at_once(tmp_path: Path, name: str) -
 
 
 def test_what_is_in_the_way_of_a_folder_stays(tmp_path: Path) -> None:
-    """A file, a foreign folder or a dangling link where a trial's folder would go is left alone, and the reason is told once."""
+    """A file, a foreign folder or a dangling link where a trial's folder would go is not touched, and the reason is given once."""
     trial = tmp_path / "trial"
     for name in ("link", "file", "folder", "free"):
         trial.mkdir(exist_ok=True)
@@ -130,7 +130,7 @@ def test_a_full_disk_leaves_no_half_of_a_trial(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_full_temporary_folder(tmp_path: Path) -> None:
-    """Where the trials' own folder is full, the report is printed and says so; nothing is held against the loader."""
+    """If the trials' own folder is full, the report is printed and says so; the loader is not blamed."""
     if shutil.which("unshare") is None:
         pytest.skip("no unshare here")
     (tmp_path / "full").mkdir()
@@ -152,7 +152,7 @@ def test_a_full_temporary_folder(tmp_path: Path) -> None:
 
 
 def test_no_place_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no temporary folder can be made, that is said in one line."""
+    """If no temporary folder can be made, one line says so."""
     monkeypatch.setattr("tempfile.tempdir", "/proc")
     with pytest.raises(UserError, match="cannot make a temporary folder"):
         Pool(LOADER)

@@ -1,4 +1,4 @@
-"""A trial is cut as soon as its processes only wait for one another, and no clock wakes them; never one that would have gone on."""
+"""A trial is cut as soon as its processes only wait for one another, and no clock wakes them; never one that would continue."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Judged:
 
     @property
     def blamed(self) -> dict[str, Verdict]:
-        """The failures that stand for themselves, by check: consequences are folded under their cause."""
+        """The failures without a cause among the others, by check: consequences are grouped under their cause."""
         return {v.check: v for v in self.verdicts if v.mark is Mark.FAIL and not v.cause}
 
     @property
@@ -50,7 +50,7 @@ class Judged:
 
 @functools.cache
 def promise(loader: str) -> Contract:
-    """What a factory of ours declares."""
+    """What a test's factory declares."""
     module, _, name = loader.partition(":")
     return declared(getattr(importlib.import_module(module), name))
 

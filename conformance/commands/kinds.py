@@ -13,4 +13,4 @@ KINDS: Mapping[str, str] = {
     "formats": "files that a report is written to",
     "words": "words of the reports",
 }
-"""From the name of a kind to what its names stand for."""
+"""From the name of a kind to what its names mean."""

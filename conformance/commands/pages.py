@@ -81,7 +81,7 @@ Each check is one promise, judged on the record of a trial. Its id is stable: us
 and in scripts. `badbatch explain ID` prints the same."""
 _SCENARIOS = f"""\
 Each scenario is a fault, where it strikes, and the settings of the job. It is run in every topology: workers × ranks × start
-method. What is said of samples holds for the default of {Options().samples} samples in batches of {Options().batch_size}."""
+method. The numbers of samples are those of the default of {Options().samples} samples in batches of {Options().batch_size}."""
 _DIAGNOSES = """\
 If the pattern of a failing history has a likely cause, the report names it after *likely*. If none fits, it says
 nothing."""

@@ -1,6 +1,6 @@
-"""One file a family of diagnoses. Importing this package registers all of them, and puts them in order.
+"""One file for each family of diagnoses. Importing this package registers all of them, and puts them in order.
 
-Other packages add theirs by entry points of the group ``badbatch.diagnoses``.
+Other packages add their own by entry points of the group ``badbatch.diagnoses``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,6 @@ from .base import Entry, find, registry
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 load(DIAGNOSES)
-registry()  # an order that cannot be is reported now, and not in the middle of a run
+registry()  # an impossible order is reported now, and not in the middle of a run
 
 __all__ = ["Entry", "find", "registry"]

@@ -1,4 +1,4 @@
-"""What a diagnosis is: a cause that is recognised by the pattern that it leaves in a history, and how to fix it."""
+"""What a diagnosis is: a cause that is recognised by its pattern in a history, and how to fix it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Entry:
 
     id: str
     cause: str
-    """One sentence on the cause, true of every history that the rule fits."""
+    """One sentence about the cause, true for every history that the rule fits."""
     fix: str
     """One sentence on how to fix it."""
     explains: frozenset[str]
@@ -29,7 +29,7 @@ class Entry:
     before: tuple[str, ...]
     """The ids of the diagnoses that are tried after this one: their rules fit some of its histories too, and say less."""
     rule: Rule
-    """The cause in one clause with the numbers of this history, or None where the pattern does not fit."""
+    """The cause in one clause with the numbers of this history, or None if the pattern does not fit."""
     of_workers: bool = False
     """Whether it blames what happens between workers and consumer: it is withdrawn where the same fails without workers."""
 
@@ -102,7 +102,7 @@ def find(name: str) -> Entry:
     """The diagnosis of that id.
 
     Raises:
-        UserError: there is none; names the nearest.
+        UserError: there is none; the message names the nearest.
     """
     try:
         return registry()[name]

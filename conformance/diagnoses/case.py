@@ -20,9 +20,9 @@ Ids = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 READS_WRONGLY = (Effect.ERROR, Effect.VALUE, Effect.TRANSIENT)
-"""Effects after which the process that read lives and goes on."""
+"""Effects after which the reading process lives and continues."""
 
-_LOOKED_AT = 500  # faults: a pattern shows in the first of them, and rules that look at each stay quick
+_LOOKED_AT = 500  # faults: a pattern shows in the first of them, and rules that look at each stay fast
 _OF_WHOLE_EPOCHS = ("full-batches", "honest-length", "ranks-in-step")
 _MISSING = (Fate.LOST, Fate.UNDELIVERED, Fate.IN_DOUBT, Fate.DROPPED)
 
@@ -30,8 +30,8 @@ _MISSING = (Fate.LOST, Fate.UNDELIVERED, Fate.IN_DOUBT, Fate.DROPPED)
 class Case:
     """A failing trial, as the rules see it: what was read by whom, what arrived, what was raised.
 
-    One epoch is looked at: the first; for ``fresh-epoch`` the first later one that is not whole; where the first was left by
-    a break and later ones are judged, the one after it.
+    The rules look at one epoch. It is the first; for ``fresh-epoch`` the first later one that is not whole; if the
+    first ended with a break and later ones are judged, the one after it.
     """
 
     def __init__(self, check: str, history: History, ledger: Ledger, expected: Expectation) -> None:
@@ -51,7 +51,7 @@ class Case:
 
     @functools.cached_property
     def arrived(self) -> Events:
-        """The arrivals of samples that the source holds."""
+        """The arrivals of samples that the source has."""
         found = self.history.of(Kind.ARRIVED, epoch=self.epoch.number)
         inside: Events = found[(found["sample"] >= 0) & (found["sample"] < self.spec.samples)]
         return inside
@@ -77,11 +77,11 @@ class Case:
 
     @functools.cached_property
     def faults(self) -> Events:
-        """The moments at which a fault took hold."""
+        """The moments at which a fault took effect."""
         return self._read(Kind.FAULT)
 
     def struck(self, *effects: Effect) -> Events:
-        """The faults that took hold and have one of these effects; the first of them, where there are very many."""
+        """The faults that took effect and have one of these effects; only the first of them, if there are very many."""
         plan = self.spec.plan
         samples = [sample for sample in np.unique(self.faults["sample"]) if plan[int(sample)].effect in effects]
         found: Events = self.faults[np.isin(self.faults["sample"], samples)]
@@ -124,18 +124,18 @@ class Case:
 
     @property
     def workers(self) -> int:
-        """The number of workers of each rank that the loader was told to use."""
+        """The number of workers of each rank that the loader should use."""
         return self.spec.topology.workers
 
     def mask(self, samples: Ids) -> Mask:
-        """A mask, one entry a sample, of these ids."""
+        """A mask of these ids, one entry for each sample."""
         found = np.zeros(self.spec.samples, np.bool_)
         found[samples] = True
         return found
 
     @functools.cached_property
     def lost(self) -> Mask:
-        """The good samples that did not arrive and are no collateral."""
+        """The good samples that did not arrive and are not collateral."""
         found: Mask = ~np.isin(self.expected.owed, (Owed.DAMAGED, Owed.OPTIONAL)) & np.isin(self.epoch.fate, _MISSING)
         return found
 
@@ -163,7 +163,7 @@ class Case:
 
     @functools.cached_property
     def ends_with(self) -> np.void | None:
-        """The error after which no batch came on its rank, and the epoch ended there, where the contract says that it goes on."""
+        """The error after which no batch arrived on its rank and the epoch ended, although the contract says that it continues."""
         if not self.expected.goes_on:
             return None
         for rank, stop in self.endings:
@@ -199,7 +199,7 @@ class Case:
         return bool(np.any((self.reads["pid"] == event["pid"]) & (self.reads["time"] > event["time"])))
 
     def said(self, event: np.void) -> str:
-        """The last line of what was said at an event."""
+        """The last line of the text of an event."""
         lines = self.history.text(event).strip().splitlines()
         return lines[-1][:100] if lines else ""
 

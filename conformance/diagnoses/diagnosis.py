@@ -11,7 +11,7 @@ from .case import Case
 
 
 def diagnose(check: str, history: History, ledger: Ledger, expected: Expectation) -> Diagnosis | None:
-    """The first diagnosis that fits a failing trial; None fits: say nothing."""
+    """The first diagnosis that fits a failing trial; None if none fits."""
     case = Case(check, history, ledger, expected)
     for entry in registry().values():
         if check in entry.explains and (clause := entry.rule(case)):

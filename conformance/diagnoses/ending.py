@@ -13,9 +13,9 @@ from ..judging.ledger import Stop
 from .base import diagnosis
 from .case import READS_WRONGLY, Case
 
-_AGAIN = 3  # the same error so often in a row is no coincidence
-_RETRIES = 10  # reads of one sample: nobody means to retry so often without a pause
-_LITTLE = 0.1  # of the timeout: milliseconds taken for seconds, with what starting a worker costs
+_AGAIN = 3  # the same error this often in a row is not a coincidence
+_RETRIES = 10  # reads of one sample: nobody retries this often without a pause on purpose
+_LITTLE = 0.1  # of the timeout: milliseconds read as seconds, plus the time to start a worker
 _UNITS = {60.0: "minutes", 1000.0: "milliseconds the other way round"}
 _NEAR = 0.15
 
@@ -23,7 +23,7 @@ _ENDINGS = ("finite-epoch", "contract-kept", "no-lost-batches", "correct-timeout
 
 
 def _repeated(case: Case, rank: int) -> tuple[int, str]:
-    """How often the last error came in a row, without a batch after its first, and what it says."""
+    """How often the last error occurred in a row, without a batch after its first, and its message."""
     raised = case.raised(rank)
     got = case.history.of(Kind.GOT, epoch=case.epoch.number, rank=rank)["time"]
     last_batch = int(got[-1]) if len(got) else -1
@@ -85,7 +85,7 @@ def retry_without_end(case: Case) -> str | None:
         return None
     if len(case.faults) and not np.any(case.faults["sample"] == most):
         return None  # a good sample that stands for many damaged ones
-    return f"sample {most} was read {times[most]} times in one epoch, and {count(raised, 'error')} came of it"
+    return f"sample {most} was read {times[most]} times in one epoch, and {count(raised, 'error')} followed"
 
 
 def _first_error_after(case: Case, rank: int, moment: int) -> float | None:
@@ -119,7 +119,7 @@ def timeout_wrong_units(case: Case) -> str | None:
 
 
 _RECEIVES = re.compile(r"\(most recent call first\):\n.*multiprocessing/connection\.py.* in _recv\n(?:  File .*\n)*?.* in __next__\n")
-"""A thread that is in ``next()`` and waits for the bytes of a message of which it has the beginning."""
+"""A thread in ``next()`` that has the beginning of a message and waits for the rest."""
 
 
 @diagnosis(
@@ -246,7 +246,7 @@ def goes_on_where_it_was_left(case: Case) -> str | None:
 
 
 def _remaining(case: Case) -> list[str]:
-    """The names of the helpers that remained after closing."""
+    """The names of the helpers that were left after closing."""
     events = case.history.of(Kind.LEFTOVER)
     helpers = events[np.isin(events["flags"], (Remains.PROCESS, Remains.THREAD))]
     return [case.history.text(event) for event in helpers] or [

@@ -1,4 +1,4 @@
-"""Diagnoses of samples that are lost: with a worker, with its batch, or at an end that came too early."""
+"""Diagnoses of samples that are lost: with a worker, with its batch, or because the epoch ended too early."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def batch_unpicklable(case: Case) -> str | None:
 
 
 def _reads_ahead(case: Case, rank: int) -> bool:
-    """Whether the consumer's own process read while the consumer was not asking, so that it has a thread that reads."""
+    """Whether the consumer's own process read while the consumer was not asking, so that it must have a reading thread."""
     mine = case.reads[case.reads["pid"] == case.consumers.get(rank, 0)]
     calls = case.history.of(Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, epoch=case.epoch.number, rank=rank)
     if not len(calls) or not len(mine):

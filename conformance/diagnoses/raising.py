@@ -1,4 +1,4 @@
-"""Diagnoses of errors that the loader raises, and that end the epoch or take samples with them."""
+"""Diagnoses of errors that the loader raises and that end the epoch or lose samples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COSTS = ("no-lost-batches", "contract-kept", "full-batches", "ranks-in-step", "
 def own_error(case: Case) -> str | None:
     plan = case.spec.plan
     if plan and not case.expected.truth.reads_recorded:
-        return None  # the damaged file may have been read unseen
+        return None  # the damaged file may have been read without a record
     for rank in range(case.ranks):
         raised, faults = case.raised(rank), case.history.of(Kind.FAULT, rank=rank)["time"]
         if not len(raised) or np.any(faults <= raised[0]["time"]):

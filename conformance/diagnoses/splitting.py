@@ -1,4 +1,4 @@
-"""Diagnoses of how the samples are split between ranks and workers, and put in batches there."""
+"""Diagnoses of how the samples are split between ranks and workers, and batched there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..checks.base import count, spans, was
 from .base import diagnosis
 from .case import Case, Ids
 
-_MOST = 0.5  # of the samples: what is shared by accident (a retry, padding) is far less, what is not split is all
+_MOST = 0.5  # of the samples: accidental sharing (a retry, padding) is far less, a missing split shares all
 
 
 def _shared(events: Events, owner: str, samples: int) -> Ids:
@@ -137,7 +137,7 @@ def drawn_with_replacement(case: Case) -> str | None:
 
 
 def _tails(case: Case, samples: Ids) -> dict[int, Ids]:
-    """From pid to those of ``samples`` that it read last; empty unless all of them are some process's last."""
+    """From pid to those of ``samples`` that it read last; empty unless all of them were the last of some process."""
     tails: dict[int, Ids] = {}
     found = 0
     wanted = case.mask(samples)

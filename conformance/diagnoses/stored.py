@@ -23,14 +23,14 @@ _UNREADABLE_TAIL = ("cut", "zeros", "bits", "structure")
 
 
 def _passed_as_good(case: Case, fits: Callable[[Fault], bool]) -> list[int]:
-    """The damaged samples that arrived unmarked, where what befell each of them fits; else nothing."""
+    """The damaged samples that arrived unmarked, if the damage of each fits; otherwise none."""
     wrong = np.unique(case.arrived[(case.arrived["flags"] & Content.WRONG) != 0]["sample"])
     damaged = [int(sample) for sample in wrong if case.expected.owed[sample] == Owed.DAMAGED]
     return damaged if all(sample in case.spec.plan and fits(case.spec.plan[sample]) for sample in damaged) else []
 
 
 def _named(case: Case, samples: list[int]) -> str:
-    """What befell samples, and which they are."""
+    """The damage of samples, and their ids."""
     return f"{', '.join(sorted({case.spec.plan[sample].kind for sample in samples}))}: {spans(samples)}"
 
 

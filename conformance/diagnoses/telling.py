@@ -1,4 +1,4 @@
-"""Diagnoses of skips that are not counted, substitutes that are not told of, and errors that come out changed."""
+"""Diagnoses of skips that are not counted, substitutes that are not reported, and errors that arrive changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .case import Case, Ids
 
 
 def _gone(case: Case) -> Ids:
-    """The damaged samples whose fault took hold and that did not arrive, told of by no error."""
+    """The damaged samples whose fault took effect and that did not arrive, reported by no error."""
     epoch = case.epoch
     gone = (case.expected.owed != Owed.GOOD) & (epoch.arrivals == 0) & np.isin(
         epoch.fate, (Fate.LOST, Fate.SKIPPED, Fate.SUBSTITUTED)

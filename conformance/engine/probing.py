@@ -36,7 +36,7 @@ def complete(
     ranks = 1 if contract.ranks is None or 1 in contract.ranks else min(contract.ranks)
     first = questions.named("one-bad", source, Topology(workers, ranks), contract)
     history, *with_workers = run([first, *_with_workers(source, contract, questions, options, ranks)])
-    if probe.not_begun(history):  # it may open all files when it is built, and so meet the damage there
+    if probe.not_begun(history):  # it may open all files when it is built, and so read the damage there
         [whole] = run([dataclasses.replace(questions.named("clean", source, Topology(workers, ranks), contract), lockstep=False)])
         probe.must_be_usable(whole)
     else:

@@ -92,7 +92,7 @@ class _Accountant:
         wrong = self._count(ids[known & ((flags & Content.WRONG) != 0)])
         marked = self._count(ids[known & is_marked])
         raised = self._of(Kind.RAISED)
-        # A loader that opens its files when it is built meets the damage there: that is the error of the epoch.
+        # A loader that opens its files when it is built reads the damage there: that is the error of the epoch.
         built = (Where.FACTORY,) if self._damaged else ()
         raised = raised[np.isin(raised["flags"], (*_DURING_EPOCH, *built))]
         reported, total, strangers = self._reported()

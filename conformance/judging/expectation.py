@@ -262,7 +262,7 @@ def _divisions(samples: int, parts: int) -> list[list[int]]:
 
 
 def _most_left(share: int, workers: int, batch: int) -> int:
-    """The most samples in partial batches, where so many workers divide a rank's share and batch what is their own."""
+    """The maximum number of samples in partial batches, if this many workers divide a rank's share and batch their own part."""
     return max(sum(part % batch for part in division) for division in _divisions(share, workers))
 
 

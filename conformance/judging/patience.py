@@ -39,7 +39,7 @@ def _cut_at(history: History) -> int:
 
 
 def waited_longer(history: History, since: Any, seconds: float) -> bool:
-    """Whether a trial that was cut had waited for more than so many seconds, or is proved never to end."""
+    """Whether a trial that was cut had waited for longer than this many seconds, or is proved never to end."""
     return history.ended.cut in _CUT and (bool(history.ended.why) or waited_s(history, since) > seconds)
 
 

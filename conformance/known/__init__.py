@@ -2,15 +2,19 @@
 
     loader = "mypkg.loading:*"            # a glob, for all entries without their own; default: every loader
 
-    [[known]] check = "no-lost-batches"             # or a list; globs allowed scenario = ["segfault", "killed"]     #
-    or a list; globs allowed topology = "workers=[1-9]*"           # a glob over "workers=2,ranks=2,spawn"; default:
-    every topology source = "map"                        # a glob; default: every source loader = "mypkg.loading:*" # a
-    glob; default: every loader reason = "a dead worker takes the batches that it was given with it" link = "https://…"
-    # optional: where it is followed up flaky = true                          # optional: it does not fail each time
+    [[known]]
+    check = "no-lost-batches"             # or a list; globs allowed
+    scenario = ["segfault", "killed"]     # or a list; globs allowed
+    topology = "workers=[1-9]*"           # a glob over "workers=2,ranks=2,spawn"; default: every topology
+    source = "map"                        # a glob; default: every source
+    loader = "mypkg.loading:*"            # a glob; default: every loader
+    reason = "a dead worker takes the batches that it was given with it"
+    link = "https://…"                    # optional: where it is followed up
+    flaky = true                          # optional: it does not fail each time
 
-``badbatch run --write-known FILE`` writes such a file from a run, with reasons to fill in; it is refused until they
-are. An entry that matches nothing, or whose check now holds, is stale and fails the run. Files that come with badbatch
-lie beside this module.
+``badbatch run --write-known FILE`` writes such a file from a run, with reasons to fill in; it is refused until they are.
+An entry that matches nothing, or whose check now holds, is stale and fails the run. Files that come with badbatch are
+beside this module.
 """
 
 from __future__ import annotations

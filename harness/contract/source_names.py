@@ -14,5 +14,5 @@ SOURCES: tuple[str, ...] = (DEFAULT, *sorted({module.name for module in _MODULES
 
 
 def cell(topology: object, source: str) -> str:
-    """The name of a source in a topology, as it stands between the brackets of a trial's id."""
+    """The name of a source in a topology, as written between the brackets of a trial's id."""
     return str(topology) if source == DEFAULT else f"{topology},source={source}"

@@ -114,7 +114,7 @@ def _descriptors() -> dict[int, str]:
     found: dict[int, str] = {}
     try:
         names = os.listdir("/proc/self/fd")
-    except OSError:  # no /proc: descriptors cannot be told apart here
+    except OSError:  # no /proc: descriptors cannot be distinguished here
         return found
     for name in names:
         try:

@@ -140,7 +140,7 @@ class Waits:
             return peer in pids
 
     def _is_own_memory(self, pid: int, address: int) -> bool:
-        """Whether no process outside the trial has the memory in which a futex lies."""
+        """Whether no process outside the trial has the memory of a futex."""
         for begin, end, shared, file, name in _mappings(pid):
             if begin <= address < end:
                 if not shared:

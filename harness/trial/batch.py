@@ -1,4 +1,4 @@
-"""Reads a batch of whatever form: which samples are in it, and is each what was written?"""
+"""Reads a batch of any form: which samples are in it, and is each what was written?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Flags = npt.NDArray[np.uint8]
 
 
 class UnreadableBatch(Exception):
-    """No ids can be found in a batch; the message says what was looked at."""
+    """No ids were found in a batch; the message says what was looked at."""
 
 
 class BatchReader:
@@ -34,7 +34,7 @@ class BatchReader:
     Args:
         plan: the trial's plan, which knows how its legal oddities look.
         ids: the factory's own ``@loader(ids=…)`` function, if any.
-        lookup: from a sample's path or key to its id, for sources on disk; None: no sample is called so.
+        lookup: from a sample's path or key to its id, for sources on disk; None: samples have neither.
     """
 
     def __init__(
@@ -48,16 +48,16 @@ class BatchReader:
         self.names = lookup
         """From a path or key to the sample's id, for sources on disk."""
         self.wrong: list[tuple[int, Any]] = []
-        """The pictures of the batch read last that are not what was written: (id, or -1 where it is not known; picture)."""
+        """The pictures of the last batch that are not what was written: (id, or -1 if it is not known; picture)."""
         self.fields: Ids | None = None
-        """For each sample of the batch read last, which fields it came with; None: that is not told."""
+        """For each sample of the last batch, which fields it has; None: not known."""
         self._odd: dict[int, npt.NDArray[np.float64]] = {}
         for sample, fault in plan.items():
             if fault.effect is Effect.LEGAL:
                 self._odd[sample] = _odd_content(fault, sample)
 
     def read(self, batch: Any) -> tuple[Ids, Flags]:
-        """Ids (n,) int64, -1 where a sample carries none, and for each its :class:`Content` flags.
+        """Ids (n,) int64, -1 for a sample without one, and for each its :class:`Content` flags.
 
         Raises:
             UnreadableBatch: no ids can be found.
@@ -115,7 +115,7 @@ class BatchReader:
         raise UnreadableBatch(_looked_at(batch))
 
     def _samples(self, batch: Sequence[Any]) -> tuple[Ids, Flags]:
-        """A list of samples, not collated; None stands for one that is marked as missing."""
+        """A list of samples, not collated; None means a sample that is marked as missing."""
         ids = np.full(len(batch), -1, np.int64)
         flags = np.full(len(batch), Content.MARKED, np.uint8)
         for position, member in enumerate(batch):
@@ -215,7 +215,7 @@ def _is_one_id(value: Any) -> bool:
 
 
 def _plain(value: Any) -> npt.NDArray[Any] | None:
-    """Any array-like as a numpy array; None where there is no numeric array in it."""
+    """Any array-like as a numpy array; None if there is no numeric array in it."""
     if value is None or isinstance(value, (str, bytes, Mapping)):
         return None
     if hasattr(value, "detach"):

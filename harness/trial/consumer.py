@@ -27,34 +27,34 @@ class LeakWatch(Protocol):
     """Compares what this process has with what it had before the loader was built."""
 
     def snapshot(self, own_descriptors: set[int]) -> Any:
-        """What there is now."""
+        """What exists now."""
         ...
 
     def wait_for(
         self, before: Any, own_descriptors: set[int], within_s: float, besides: Sequence[tuple[Remains, str]] = ()
     ) -> list[tuple[Remains, str]]:
-        """What there is beyond ``before`` and ``besides``; waits up to ``within_s`` seconds until that is nothing."""
+        """What exists beyond ``before`` and ``besides``; waits up to ``within_s`` seconds until there is nothing."""
         ...
 
     def beyond(self, kept: Sequence[tuple[Remains, str]], found: Sequence[tuple[Remains, str]]) -> list[tuple[Remains, str]]:
-        """What is found more often than it was kept."""
+        """What is found more often than in the baseline."""
         ...
 
 
 class LockStep(Protocol):
-    """Meets the other ranks once a step, as distributed training does."""
+    """Waits for the other ranks in each step, as distributed training does."""
 
     def step(self) -> None:
-        """Raises RuntimeError where another rank does not come."""
+        """Raises RuntimeError if another rank does not arrive."""
         ...
 
 
 class Consumer:
-    """Calls the loader as a training loop would, catches whatever comes, and records it.
+    """Calls the loader as a training loop would, catches everything that it raises, and records it.
 
-    The loader's SIGCHLD handler is in force only while the loader's own code, or the simulated training step, runs: torch
-    raises a worker's death from that handler in whatever line is executing, and that must not be a line of the record's
-    own. A signal that arrives in between is noted, and handed to the loader's handler when its code runs next.
+    The loader's SIGCHLD handler is active only while the loader's own code, or the simulated training step, runs. torch
+    raises a worker's death from that handler in whatever line is executing, and that must not be a line of the record.
+    A signal that arrives in between is stored, and passed to the loader's handler when its code runs next.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Consumer:
         return result, error
 
     def _hand_over(self) -> None:
-        """Put the loader's SIGCHLD handler in force; may raise what it raises for a death that came in between."""
+        """Activate the loader's SIGCHLD handler; may raise what it raises for a death that happened in between."""
         signal.signal(signal.SIGCHLD, self._handler)
         if self._child_died:
             self._child_died = False
@@ -116,7 +116,7 @@ class Consumer:
                 self._handler(signal.SIGCHLD, None)
 
     def _take_back(self) -> BaseException | None:
-        """Put our own handler in force; what the loader's raises for a signal that is still pending is returned."""
+        """Activate badbatch's handler; return what the loader's raises for a signal that is still pending."""
         late = None
         while True:
             try:
@@ -155,7 +155,7 @@ class Consumer:
             self._close_and_drop()
 
     def _build(self, make: Callable[[int], Built], number: int) -> bool:
-        """Build the loader of a phase, and load a state where the phase says so; whether that worked."""
+        """Build the loader of a phase, and load a state if the phase says so; return whether that worked."""
         self._record(Kind.BUILDING)
         self._built, error = self.guarded(lambda: make(number), Where.FACTORY)
         if self._built is None:
@@ -197,7 +197,7 @@ class Consumer:
         self._compare_leaks()
 
     def _compare_leaks(self) -> None:
-        """After several loaders of one process: what there is more of than after the first was leaked, and the rest is kept once."""
+        """After several loaders of one process: what grew since the first was leaked, and the rest is kept once."""
         if self._closings < 2:
             return
         self._closed += 1
@@ -303,7 +303,7 @@ class Consumer:
             self._record(Kind.UNREADABLE, self._step, aux=self._record.error(str(error)), epoch=self._epoch)
             return
         except BaseException as error:
-            # Not a batch that any reader knows: the loader's affair, told with the error that reading it gave.
+            # No reader can read this batch: the loader's error, recorded with the error that reading it raised.
             self._record(Kind.GOT, -1, aux=self._step, epoch=self._epoch)
             message = f"the batch cannot be read: {one_line(error)}"
             self._record(Kind.UNREADABLE, self._step, aux=self._record.error(message), epoch=self._epoch)
@@ -319,7 +319,7 @@ class Consumer:
             return
         try:
             self._lockstep.step()
-        except RuntimeError as error:  # gloo's only class for: timed out, or the peer has gone
+        except RuntimeError as error:  # gloo's only class for: timed out, or the peer has ended
             self._record(Kind.WAITED, aux=self._step, sample=self._record.error(error), epoch=self._epoch)
             self._lockstep = None
 
@@ -356,7 +356,7 @@ def _close(loader: Any) -> None:
 
 
 def _run_delay_ns() -> int:
-    """Nanoseconds that this thread was ready to run and waited for a processor, since it began (Linux only, else 0)."""
+    """Nanoseconds that this thread was ready to run and waited for a processor, since it began (Linux only, otherwise 0)."""
     try:
         with open(f"/proc/self/task/{threading.get_native_id()}/schedstat", "rb") as file:
             return int(file.read().split()[1])

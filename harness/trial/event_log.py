@@ -30,10 +30,10 @@ from ..errors import UserError
 RECORD = np.dtype(
     [
         ("time", "<i8"),  # CLOCK_MONOTONIC, nanoseconds: comparable between the processes of one machine
-        ("sample", "<i8"),  # a sample id, or the number that the kind says
-        ("aux", "<i4"),  # what the kind says
+        ("sample", "<i8"),  # a sample id, or another number that depends on the kind
+        ("aux", "<i4"),  # depends on the kind
         ("pid", "<i4"),
-        ("worker", "i1"),  # -1: not in a worker of torch's kind
+        ("worker", "i1"),  # -1: not in a worker of torch
         ("phase", "u1"),  # of the process that wrote it
         ("epoch", "<i2"),  # -1: written by a reader, which does not know it
         ("kind", "u1"),
@@ -53,12 +53,12 @@ _FORMAT_1 = np.dtype(
     ]
 )
 """Logs of format 1 have such records and no header."""
-_HIGH_DESCRIPTOR = 700  # out of the way of a loader that closes or reuses the low ones
+_HIGH_DESCRIPTOR = 700  # high, since loaders close or reuse low ones
 _LATELY = 256  # texts
-_TEXT_NUMBERS = itertools.count(1)  # of all recorders in this process: one that came with a copied data set has the same pid
+_TEXT_NUMBERS = itertools.count(1)  # of all recorders in this process: one in a copied data set has the same pid
 
 class Kind(enum.IntEnum):
-    """What happened. The comments say what ``sample``, ``aux`` and ``flags`` hold."""
+    """What happened. The comments say what ``sample``, ``aux`` and ``flags`` contain."""
 
     BUILDING = 1  # the factory is being called
     BUILT = 2  # it returned
@@ -74,18 +74,18 @@ class Kind(enum.IntEnum):
     EPOCH_DONE = 12
     READ = 13  # a read of a sample begins; aux: the thread; flags: 1 in another thread than the main one of its process
     READ_DONE = 14  # it returned, or (flags: 1) raised; aux: then the error's text
-    FAULT = 15  # the fault of this sample takes hold now
+    FAULT = 15  # the fault of this sample takes effect now
     SKIPPED = 16  # the loader called on_skip; aux: text
     REPORTED = 17  # an entry of loader.skipped; sample: id or -1; aux: count; flags: 1 for the line with the total
     CLOSING = 18  # the consumer begins to drop an epoch's iterator, or (flags: 1) to close and drop the loader
     CLOSED = 19
-    LEFTOVER = 20  # something of the loader remains after closing; aux: text; flags: Remains
-    WAITED = 21  # in lock step: the other ranks never came to this step; aux: step
+    LEFTOVER = 20  # something of the loader is left after closing; aux: text; flags: Remains
+    WAITED = 21  # in lock step: the other ranks never reached this step; aux: step
     FINISHED = 22  # the consumer of this rank ran to its end
     UNREADABLE = 23  # a batch whose ids could not be found; aux: text; sample: step
     DELAY = 24  # sample: nanoseconds that the consumer's thread waited for a processor so far (schedstat)
-    FIELDS = 25  # which fields a sample from disk came with; sample: id or -1; aux: a bit for each of storedbatch.FIELDS
-    KEPT = 27  # something of the loader that is there once, however many loaders are built; aux: text; flags: Remains
+    FIELDS = 25  # which fields a sample from disk has; sample: id or -1; aux: a bit for each of storedbatch.FIELDS
+    KEPT = 27  # something of the loader that exists once, however many loaders are built; aux: text; flags: Remains
     REASON = 26  # a reason that loader.skipped gives; sample: for how many skips; aux: text
     SAVED = 28  # the loader gave its state; aux: step; sample: bytes of the state when pickled
     LOADED = 29  # the loader was given the state of phase `sample`
@@ -101,15 +101,15 @@ class Actor(enum.IntEnum):
     RANK = 0  # the process in which the consumer runs
     WORKER = 1  # any process below it
     SUPERVISOR = 2  # the trial supervisor
-    STORAGE = 3  # what serves the data: a file system or a server of the trial's own
+    STORAGE = 3  # what serves the data: a file system or a server of the trial
 
 
 class Content(enum.IntFlag):
-    """What a delivered sample turned out to be."""
+    """What was found about a delivered sample."""
 
     WHOLE = 1  # it is the sample, field by field
     WRONG = 2  # it is not what was written, or its fields belong to different samples
-    UNCHECKED = 4  # the batch carries no content beside the id
+    UNCHECKED = 4  # the batch contains only ids and no other content
     MARKED = 8  # it arrives marked as missing
     MIXED = 16  # with WRONG: some of its fields belong to another sample
 
@@ -119,7 +119,7 @@ class Where(enum.IntEnum):
 
     NEXT = 0
     ITER = 1
-    OUTSIDE = 2  # in a line of the consumer's own, out of a signal handler
+    OUTSIDE = 2  # in a line of the consumer itself, from a signal handler
     FACTORY = 3
     CLOSE = 4
     LENGTH = 5
@@ -130,10 +130,10 @@ class Where(enum.IntEnum):
 
 
 class Cap(enum.IntEnum):
-    """Why the consumer gave an epoch up."""
+    """Why the consumer gave up an epoch."""
 
     CALLS = 0  # far more calls of next() than the epoch can need
-    ERRORS = 1  # the errors come without a batch between them
+    ERRORS = 1  # errors follow each other without a batch between them
 
 
 class Remains(enum.IntEnum):
@@ -183,7 +183,9 @@ class Recorder:
     def __call__(
         self, kind: int, sample: int = -1, aux: int = 0, flags: int = 0, epoch: int = -1, pid: int | None = None
     ) -> None:
-        """Append one record, stamped with now. A number beyond its field's width is recorded as the nearest within it.
+        """Append one record with the present time.
+
+        A number too large for its field is recorded as the nearest that fits.
 
         Args:
             pid: of the process that the record is about; None: this one.
@@ -197,7 +199,7 @@ class Recorder:
         worker, phase, rank, actor = self._worker, self._phase, self._rank, self._writes_as
         try:
             record = _PACK(now, sample, aux, pid, worker, phase, epoch, kind, flags, rank, actor)
-        except struct.error:  # a number that the loader made up
+        except struct.error:  # an invalid number from the loader
             record = _PACK(now, _fit(sample, 64), _fit(aux, 32), pid, worker, phase, epoch, kind, flags, rank, actor)
         try:
             os.write(self._events, record)
@@ -239,7 +241,7 @@ class Recorder:
     def text(self, **fields: Any) -> int:
         """Store one text record beside the events; returns its number, unique within this process.
 
-        What was said lately is not stored again: a loader that tries a bad sample again without end must not fill the disk.
+        A recent text is not stored again: a loader that retries a bad sample without end must not fill the disk.
         """
         pid = os.getpid()
         if pid != self._pid:
@@ -249,7 +251,7 @@ class Recorder:
         if number is not None:
             return number
         number = next(_TEXT_NUMBERS)  # one step of the interpreter: two threads never get the same
-        # The line's end comes first: so a text that was torn by a kill spoils itself alone, and not the next.
+        # The newline comes first: if a kill cuts a text, only that text is lost, and not the next.
         data = b"\n" + json.dumps({"pid": pid, "n": number, **fields}, default=str).encode("ascii")
         try:
             os.write(self._texts, data)
@@ -262,7 +264,7 @@ class Recorder:
         return number
 
     def error(self, error: BaseException | str) -> int:
-        """Store an exception's class, message and traceback (or a mere message); returns the text's number."""
+        """Store an exception's class, message and traceback (or only a message); returns the text's number."""
         if isinstance(error, str):
             return self.text(type="str", message=error[:4000])
         cls = type(error)
@@ -282,14 +284,14 @@ class Recorder:
         return self.text(**fields, traceback=trace[-8000:])
 
     def close(self) -> None:
-        """Give the descriptors back; a later record opens them again."""
+        """Close the descriptors; a later record opens them again."""
         for descriptor in (self._events, self._texts):
             with contextlib.suppress(OSError):  # never opened, or the loader closed it
                 os.close(descriptor)
         self._events = self._texts = -1
 
     def descriptors(self) -> set[int]:
-        """The descriptors that the record itself holds in this process."""
+        """The descriptors that the record itself uses in this process."""
         return {self._events, self._texts}
 
     def _enter_process(self, pid: int) -> None:
@@ -308,14 +310,14 @@ class Recorder:
         self._texts = open_high(os.path.join(self._folder, f"texts-{self._rank}.jsonl"), _HIGH_DESCRIPTOR)
 
     def _open_again(self, error: OSError) -> None:
-        """After the loader closed a descriptor of ours. Both anew: the number of the one may by now be that of the other."""
+        """Open both again after the loader closed a descriptor of the record: the number of one may now be that of the other."""
         if error.errno != errno.EBADF:
             raise error
         self._open()
 
 
 def begin_log(folder: str | Path, rank: int) -> str:
-    """Make the log of a rank, with its header, unless it is there; returns its path."""
+    """Make the log of a rank, with its header, unless it exists; returns its path."""
     path = os.path.join(folder, f"events-{rank}.bin")
     if not os.path.exists(path):
         own = f"{path}.{os.getpid()}"
@@ -365,26 +367,26 @@ def _from_format_1(old: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def open_high(path: str | Path, least: int) -> int:
-    """Open a file for appending, at a descriptor not below ``least``: where a loader's own hardly ever are."""
+    """Open a file for appending, at a descriptor of at least ``least``: a loader's own are hardly ever that high."""
     low = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         high = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, least)
-    except OSError:  # a low limit of open files: stay where we are
+    except OSError:  # a low limit of open files: keep the low descriptor
         return low
     os.close(low)
     return high
 
 
 def _fit(number: int, bits: int) -> int:
-    """The nearest signed integer of so many bits."""
+    """The nearest signed integer of this many bits."""
     return max(-(1 << (bits - 1)), min(int(number), (1 << (bits - 1)) - 1))
 
 
-_CAUSES = 5  # errors behind an error: more say nothing new
+_CAUSES = 5  # causes of an error: more add nothing new
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """The errors behind an error, as a traceback shows them: the explicit cause, or else what was being handled."""
+    """The causes of an error, as a traceback shows them: the explicit cause, otherwise what was being handled."""
     found: list[BaseException] = []
     now: BaseException | None = error
     while now is not None and len(found) <= _CAUSES:
@@ -398,5 +400,5 @@ def _causes(error: BaseException) -> list[BaseException]:
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except BaseException as broken:  # a message that cannot be made is the loader's affair, not the record's end
+    except BaseException as broken:  # a message that cannot be made is an error of the loader, and must not end the record
         return f"<str() of it raised {type(broken).__name__}>"

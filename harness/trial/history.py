@@ -1,4 +1,4 @@
-"""The immutable record of a trial: what was asked, read, struck, delivered or raised, and how it ended."""
+"""The immutable record of a trial: the question, the reads, faults, deliveries and errors, and how it ended."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class History:
     spec: TrialSpec
     events: Events
     texts: Mapping[tuple[int, int], Mapping[str, Any]]
-    """From (pid, number) to what was said."""
+    """From (pid, number) to the recorded text."""
     ended: Ended = Ended()
     stacks: str = ""
     """Python stacks of all processes of a trial that was cut."""
@@ -77,7 +77,7 @@ class History:
         """Read a trial's folder.
 
         Raises:
-            UserError: the folder holds no trial.
+            UserError: the folder contains no trial.
         """
         spec = TrialSpec.read(folder / "trial.json")
         parts = [read_log(folder / f"events-{rank}.bin") for rank in range(spec.most_ranks)]
@@ -99,7 +99,7 @@ class History:
         )
 
     def of(self, *kinds: Kind, epoch: int | None = None, rank: int | None = None) -> Events:
-        """The events of these kinds, in order, and not to be written to.
+        """The events of these kinds, in order; they must not be changed.
 
         Args:
             epoch: only those of this logical epoch, by its place among them; readers' events have none.
@@ -142,7 +142,7 @@ class History:
 
     @functools.cached_property
     def _kinds(self) -> npt.NDArray[np.uint8]:
-        """The kinds alone, side by side: to look for one then reads a byte an event, and not all of the record."""
+        """Only the kinds, side by side: a search then reads one byte for each event, and not the whole record."""
         return np.ascontiguousarray(self.events["kind"])
 
     @functools.cached_property
@@ -163,21 +163,21 @@ class History:
         return found
 
     def text(self, event: Any, field: str = "message") -> str:
-        """What was said at an event that carries a text."""
+        """The text of an event."""
         return str(self.texts.get((int(event["pid"]), int(event["aux"])), {}).get(field, ""))
 
     def causes(self, event: Any) -> list[tuple[str, str]]:
-        """The errors behind an error (``__cause__`` or ``__context__``), the nearest first: (type, message)."""
+        """The causes of an error (``__cause__`` or ``__context__``), the nearest first: (type, message)."""
         found = self.texts.get((int(event["pid"]), int(event["aux"])), {}).get("causes", ())
         return [(str(cause["type"]), str(cause["message"])) for cause in found]
 
     def chain(self, event: Any) -> str:
-        """The message of an error and of those behind it, as a traceback shows them; one a line."""
+        """The message of an error and of its causes, as a traceback shows them; one in each line."""
         return "\n".join([self.text(event), *(message for _, message in self.causes(event))])
 
     @functools.cached_property
     def struck(self) -> npt.NDArray[np.int64]:
-        """The samples whose fault took hold, each once, in order of their ids."""
+        """The samples whose fault took effect, each once, in order of their ids."""
         found: npt.NDArray[np.int64] = np.unique(self.of(Kind.FAULT)["sample"])
         return found
 
@@ -189,12 +189,12 @@ class History:
 
     @property
     def complete(self) -> bool:
-        """Whether every rank's consumer ran to its end, so that what is missing is missing."""
+        """Whether every rank's consumer ran to its end, so that what is missing is really missing."""
         return self.ended.cut is None and len(self.finished_ranks) == self.spec.in_phase(-1).topology.ranks
 
 
 def _chosen(events: Events, which: npt.NDArray[np.bool_]) -> Events:
-    return events if which.all() else events[which]  # most often all are: spare the copy
+    return events if which.all() else events[which]  # usually all are: avoid the copy
 
 
 def _texts(path: Path) -> Iterable[tuple[tuple[int, int], Mapping[str, Any]]]:

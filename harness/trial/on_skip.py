@@ -1,4 +1,4 @@
-"""What a job's ``on_skip`` is: it records each sample that the loader says it skipped."""
+"""A job's ``on_skip``: it records each sample that the loader reports as skipped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .event_log import Kind, Recorder
 
 
 class OnSkip:
-    """The job's ``on_skip``: records from whatever process calls it. Picklable.
+    """The job's ``on_skip``: records from any process that calls it. Picklable.
 
     Args:
         names: from a path or key to the sample's id, for sources on disk.
@@ -24,7 +24,7 @@ class OnSkip:
         """Record one skip.
 
         Raises:
-            TypeError: ``sample`` can name none.
+            TypeError: ``sample`` cannot name a sample.
         """
         if isinstance(sample, (str, os.PathLike)) and self._names is not None:
             found = self._names(os.fspath(sample))

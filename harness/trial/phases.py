@@ -31,7 +31,7 @@ class Topology(Plain):
     ranks: int = 1
     start_method: str | None = None
     persistent: bool = False
-    """The job asks that the workers of one epoch also serve the next one."""
+    """Whether the workers of one epoch should also serve the next one."""
 
     def __str__(self) -> str:
         parts = [f"workers={self.workers}"]
@@ -87,7 +87,10 @@ class Abandon:
 
 @dataclasses.dataclass(frozen=True)
 class Save:
-    """Ask the loader for its state. A next phase in the same process that loads nothing goes on with the same iterator."""
+    """Ask the loader for its state.
+
+    A next phase in the same process that loads nothing continues with the same iterator.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +116,7 @@ class Phase:
     topology: Topology | None = None
     """None: that of the trial."""
     first_epoch: int = 0
-    """The number that ``set_epoch`` is given first."""
+    """The number that ``set_epoch`` gets first."""
     epochs: int = 1
     until: Until = dataclasses.field(default_factory=End)
     """Where the last of the epochs stops."""
@@ -200,9 +203,9 @@ def _cannot_follow(phases: Sequence[Phase], number: int, topology: Topology) -> 
 
 
 def continues(phases: Sequence[Phase], number: int) -> bool:
-    """Whether a phase goes on with the logical epoch of an earlier one: of the phase that it loads, or the one before it.
+    """Whether a phase continues the logical epoch of an earlier one: of the phase that it loads, or the one before it.
 
-    It goes on where its first epoch is the one in which the state was taken, and that epoch was not at its end.
+    It does if its first epoch is the one in which the state was taken, and that epoch had not ended.
     """
     source = _source(phases, number)
     if source is None:
@@ -211,7 +214,7 @@ def continues(phases: Sequence[Phase], number: int) -> bool:
 
 
 def _source(phases: Sequence[Phase], number: int) -> int | None:
-    """The phase from which a phase takes its position; None: it begins anew."""
+    """The phase from which a phase takes its position; None: it starts from the beginning."""
     phase = phases[number]
     if phase.load is not None:
         return phase.load
@@ -219,7 +222,7 @@ def _source(phases: Sequence[Phase], number: int) -> int | None:
 
 
 def keeps_iterator(phases: Sequence[Phase], number: int) -> bool:
-    """Whether the phase after this one goes on with the iterator of this one."""
+    """Whether the phase after this one continues with the iterator of this one."""
     if not 0 <= number < len(phases) - 1 or not isinstance(phases[number].then, Save):
         return False
     after = phases[number + 1]
@@ -237,8 +240,8 @@ def keeps_loader(phases: Sequence[Phase], number: int) -> bool:
 def logical_epochs(phases: Sequence[Phase]) -> list[list[tuple[int, int]]]:
     """The logical epochs: each a list of its segments, (phase, number of the epoch), in order.
 
-    A phase that loads a state goes on with the logical epoch in which the state was taken. Where two phases load the same
-    state, the second one's epoch is a logical epoch of its own, which begins with the same segments.
+    A phase that loads a state continues the logical epoch in which the state was taken. If two phases load the same
+    state, the second one's epoch is a separate logical epoch, which begins with the same segments.
     """
     found: list[list[tuple[int, int]]] = []
     open_at: dict[int, int] = {}
@@ -269,7 +272,7 @@ def lives(phases: Sequence[Phase]) -> list[range]:
 
 
 def builds_several(phases: Sequence[Phase]) -> bool:
-    """Whether one process builds several loaders, so that what each leaves behind adds up."""
+    """Whether one process builds several loaders, so that what each leaves behind accumulates."""
     return any(sum(not keeps_loader(phases, number) for number in life) > 1 for life in lives(phases))
 
 
@@ -279,17 +282,17 @@ def life_of(phases: Sequence[Phase], number: int) -> range:
 
 
 def ends_by_signal(phases: Sequence[Phase], life: range) -> bool:
-    """Whether the process of some phases is sent a signal in the last of them."""
+    """Whether the process of some phases gets a signal in the last of them."""
     return isinstance(phases[life[-1]].then, Signal)
 
 
 def plain(epochs: int = 1) -> Program:
-    """So many epochs of one loader."""
+    """This many epochs of one loader."""
     return (Phase(epochs=epochs),)
 
 
 def left_early(batches: int, epochs: int = 2) -> Program:
-    """The first epoch is left after some batches; then the others, of the same loader."""
+    """The first epoch ends after some batches; then the others, with the same loader."""
     first = Phase(until=Batches(batches), then=Abandon() if epochs > 1 else Close())
     return (first, Phase(first_epoch=1, epochs=epochs - 1, same_process=True)) if epochs > 1 else (first,)
 
@@ -301,7 +304,7 @@ def rebuilt(times: int = 2, until: Until | None = None) -> Program:
 
 
 def in_words(phases: Sequence[Phase]) -> str:
-    """A program as a reader of reports may want it: ``one epoch, left after 2 batches; then one epoch of the same loader``."""
+    """A program in words, for readers of reports: ``one epoch, left after 2 batches; then one epoch of the same loader``."""
     parts = []
     for number, phase in enumerate(phases):
         words = "one epoch" if phase.epochs == 1 else f"{phase.epochs} epochs"

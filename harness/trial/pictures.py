@@ -1,4 +1,4 @@
-"""Pictures in a batch: which values are pictures, whose each is, and whether it is whole."""
+"""Pictures in a batch: which values are pictures, which sample each belongs to, and whether it is whole."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..identity.marks import MarkReading, read_mark
 from .stored_pictures import StoredPictures
 
 FIELDS = ("jpg", "jpeg", "png", "webp", "image", "img", "picture", "pixel_values")
-"""Names of fields that hold pictures."""
-_LEAST_SIDE = 32  # of what can be a picture, by its look alone
-_LEAST_NAMED_SIDE = 5  # of what a field of pictures holds: more than there are channels
+"""Names of fields that contain pictures."""
+_LEAST_SIDE = 32  # minimum size of a value that looks like a picture
+_LEAST_NAMED_SIDE = 5  # minimum size of a picture in a field for pictures: more than the number of channels
 
 
 class PictureJudge:
-    """Knows whose a picture is: by its id mark, or, where no mark can be read, by comparing it with the stored picture.
+    """Finds the sample of a picture: by its id mark, or, if no mark can be read, by comparison with the stored picture.
 
     Args:
         root: the corpus.
@@ -33,20 +33,20 @@ class PictureJudge:
 
     @property
     def some_bear_no_mark(self) -> bool:
-        """Whether there are legal oddities that bear no mark, so that a nameless picture may be one of them."""
+        """Whether there are legal oddities without a mark, so that a nameless picture may be one of them."""
         return bool(self._markless)
 
     def owner(self, picture: Any, named: int | None) -> tuple[int | None, bool]:
-        """Whose a picture is, and whether it is whole.
+        """Which sample a picture belongs to, and whether it is whole.
 
         Args:
-            named: the sample that the path, key or id beside the picture names; None: nothing does.
+            named: the sample that the path, key or id of the picture names; None: nothing does.
 
         Returns:
-            The sample's id, or ``content.UNREADABLE``, or None for one of several legal oddities that bear no mark.
+            The sample's id, or ``content.UNREADABLE``, or None for one of several legal oddities without a mark.
         """
         reading = _reading(picture)
-        if reading is None:  # what cannot be decoded is no good picture
+        if reading is None:  # what cannot be decoded is not a good picture
             return content.UNREADABLE, False
         if reading.id is not None:
             return reading.id, reading.whole
@@ -62,14 +62,14 @@ class PictureJudge:
 
     @functools.cached_property
     def _originals(self) -> list[tuple[int, Any]]:
-        """The legal oddities that bear no mark, with their pictures."""
+        """The legal oddities without a mark, with their pictures."""
         return [(sample, picture) for sample in self._markless if (picture := self._stored.good(sample)) is not None]
 
 
 def picture_in(name: str, value: Any) -> Any:
-    """The picture that a field holds; bytes of a file are opened, as are HF's ``{"bytes", "path"}``; None: there is none.
+    """The picture in a field; bytes of a file are opened, like HF's ``{"bytes", "path"}``; None: there is none.
 
-    What calls itself the bytes of a picture and cannot be opened is returned as it is.
+    Bytes in a field for pictures that cannot be opened are returned unchanged.
     """
     if name not in FIELDS:
         return value if is_picture(value) else None
@@ -80,7 +80,7 @@ def picture_in(name: str, value: Any) -> Any:
 
         try:
             return Image.open(io.BytesIO(value))
-        except Exception:  # noqa: BLE001 - whatever a decoder raises: it is no picture
+        except Exception:  # noqa: BLE001 - any error of a decoder: it is not a picture
             return value
     return value if is_picture(value, _LEAST_NAMED_SIDE) else None
 
@@ -105,10 +105,10 @@ def is_column(column: Any) -> bool:
 
 
 def _reading(picture: Any) -> MarkReading | None:
-    """The mark of a picture; None where it cannot be decoded, as one that was only opened, and is cut."""
+    """The mark of a picture; None if it cannot be decoded, like a truncated one that was only opened."""
     if isinstance(picture, (bytes, bytearray)):
         return None
     try:
         return read_mark(picture)
-    except Exception:  # noqa: BLE001 - whatever a decoder raises
+    except Exception:  # noqa: BLE001 - any error of a decoder
         return None

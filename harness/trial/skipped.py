@@ -13,13 +13,13 @@ class Skipped(NamedTuple):
 
     total: int
     ids: list[int]
-    """Those that it names."""
+    """The ids that it names."""
     reasons: list[tuple[str, int]]
-    """Each reason with the number of its skips, where it gives reasons."""
+    """Each reason with the number of its skips, if it gives reasons."""
 
 
 def skipped_of(loader: Any) -> Skipped | LoaderError | None:
-    """What the loader reports; an error where it makes no sense; None where there is no such attribute."""
+    """What the loader reports; an error if it is invalid; None if there is no such attribute."""
     if not hasattr(loader, "skipped"):
         return None
     value = loader.skipped

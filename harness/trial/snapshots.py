@@ -1,7 +1,8 @@
-"""The pictures of a failing trial: for each sample that is blamed, what was stored and what arrived.
+"""The pictures of a failing trial: for each sample of a failure, what was stored and what arrived.
 
-They lie in the trial's folder, as ``pictures/<sample>-stored.png`` and ``pictures/<sample>-arrived.png``. What arrived wrong is
-written while the trial runs (:class:`Album`); what was stored is added when the trial has failed (:func:`add_stored`).
+They are in the trial's folder, as ``pictures/<sample>-stored.png`` and ``pictures/<sample>-arrived.png``. What arrived
+wrong is written while the trial runs (:class:`Album`); what was stored is added after the trial has failed
+(:func:`add_stored`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ STORED, ARRIVED = "stored", "arrived"
 _NAME = re.compile(rf"(-1|[0-9]+)-({STORED}|{ARRIVED})\.png")
 _MOST = 8
 """Samples of one trial: more pictures of the same failure show nothing new."""
-_LONGEST_SIDE = 512  # pixels of a picture that is kept
+_LONGEST_SIDE = 512  # maximum size in pixels of a stored picture
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,9 @@ class Snapshot:
     """One sample of a failing trial: what was stored and what arrived, as PNG files."""
 
     sample: int
-    """The sample's id; -1: a picture that arrived and in which no id could be read."""
+    """The sample's id; -1: a picture that arrived without a readable id."""
     file: str
-    """The stored file (or shard), relative to the corpus; empty where it is not known."""
+    """The stored file (or shard), relative to the corpus; empty if it is not known."""
     stored: Path | None
     """None: nothing of the stored file can be decoded, or the sample is not known."""
     arrived: Path | None
@@ -47,9 +48,9 @@ class Snapshot:
 
 
 def snapshots(folder: Path) -> list[Snapshot]:
-    """The pictures in the folder of a trial, in order of the samples; empty where there are none.
+    """The pictures in the folder of a trial, in order of the samples; empty if there are none.
 
-    A folder that was cut short, or that holds no trial, gives what is readable and raises nothing.
+    A folder that was cut short, or contains no trial, gives what is readable and raises nothing.
     """
     found: dict[int, dict[str, Path]] = {}
     try:
@@ -91,11 +92,11 @@ class Album:
 
 
 def add_stored(folder: Path, root: str, blamed: Sequence[int]) -> None:
-    """Add what was stored to the folder of a failing trial, and remove what arrived of samples that nobody is blamed for.
+    """Add what was stored to the folder of a failing trial, and remove what arrived of samples in no failure.
 
     Args:
         root: the corpus.
-        blamed: the samples; those of which a picture arrived come first, and a few of the others follow.
+        blamed: the samples; those with a picture that arrived come first, and a few of the others follow.
     """
     arrived = [found.sample for found in snapshots(folder) if found.arrived is not None]
     for sample in arrived:
@@ -104,7 +105,7 @@ def add_stored(folder: Path, root: str, blamed: Sequence[int]) -> None:
     chosen = sorted(dict.fromkeys(blamed), key=lambda sample: sample not in arrived)[:_MOST]
     try:
         stored = StoredPictures(root, list(read_samples(root)))
-    except UserError:  # the corpus has gone
+    except UserError:  # the corpus no longer exists
         return
     for sample in chosen:
         data = stored.data(sample)
@@ -117,14 +118,14 @@ def _name(sample: int, what: str) -> str:
 
 
 def _write(folder: Path, sample: int, what: str, picture: Any) -> None:
-    with contextlib.suppress(Exception):  # whatever a decoder or an encoder raises, or a full disk
+    with contextlib.suppress(Exception):  # any error of a decoder or an encoder, or a full disk
         image = _image(picture)
         if image is None:
             return
         folder.mkdir(exist_ok=True)
         partial = folder / f"{sample}-{what}.partial"
         image.save(partial, "PNG")
-        partial.rename(folder / _name(sample, what))  # a trial that is killed leaves no half picture
+        partial.rename(folder / _name(sample, what))  # a trial that is killed leaves no incomplete picture
 
 
 def _image(picture: Any) -> Image.Image | None:

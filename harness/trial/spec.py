@@ -18,9 +18,9 @@ from .phases import Topology as Topology  # noqa: PLC0414 - part of a spec, and 
 
 FORMAT = 2
 LEAVE_WITHIN_S = 1.0
-"""So long helpers may take to end by themselves after their loader was closed and dropped."""
+"""The time in which helpers must end by themselves after their loader was closed and dropped."""
 CLOSE_WITHIN_S = 10.0
-"""DESIGN: after a timeout the loader can be closed within 10 s; so it can after any other epoch."""
+"""DESIGN: after a timeout the loader can be closed within 10 s; the same holds after any other epoch."""
 
 _TOO_EARLY_TO_STOP = 2  # errors in a row beyond one for each fault and each worker
 
@@ -49,17 +49,17 @@ class TrialSpec:
     phases: Program = (Phase(),)
     """What the consumer does, one after the other."""
     sample_every_s: float = 0.5
-    """So often the trial supervisor samples memory, threads and descriptors of the trial's processes."""
+    """The interval at which the trial supervisor samples memory, threads and descriptors of the trial's processes."""
     step_s: float = 0.0
     """Length of the simulated training step."""
     lockstep: bool = False
-    """One all_reduce a step, as distributed data parallel training does."""
+    """One all_reduce in each step, as in distributed data parallel training."""
     deadline_s: float = 30.0
     """After this many seconds the supervisor kills the trial."""
     root: str | None = None
     """The corpus, for sources on disk."""
     stored: Stored | None = None
-    """What there is in it; ``plan`` then has the faults that took hold when it was made."""
+    """What the corpus contains; ``plan`` then has the faults that had an effect when it was made."""
     lazy_decode: bool = False
     """``job.decode`` gives pictures that are opened and not yet decoded."""
     repeat: int = 0
@@ -90,7 +90,7 @@ class TrialSpec:
 
     @property
     def most_ranks(self) -> int:
-        """The ranks of the phase that has most."""
+        """The ranks of the phase with the most ranks."""
         return max(topology.ranks for topology in self.topologies)
 
     @property
@@ -103,7 +103,7 @@ class TrialSpec:
         """Calls of ``next()`` in which an epoch must end, on one rank: ceil(samples / batch_size), and an allowance.
 
         The allowance: one partial batch for each worker, one error for each sample with a fault, and the call that
-        brings StopIteration, with one to spare.
+        raises StopIteration, with one to spare.
         """
         return math.ceil(self.samples / self.batch_size) + self.topology.workers + len(self.plan) + 2
 
@@ -119,7 +119,7 @@ class TrialSpec:
 
     @property
     def quiet_s(self) -> float:
-        """Seconds without an event and without work, after which a trial is held to be stalled.
+        """Seconds without an event and without work after which a trial counts as stalled.
 
         Never less than closing may take; a shorter deadline comes first.
         """

@@ -1,4 +1,4 @@
-"""The states that a loader gives in one phase of a trial and is given in another."""
+"""The states that a loader returns in one phase of a trial and loads in another."""
 
 from __future__ import annotations
 

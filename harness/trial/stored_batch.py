@@ -20,11 +20,12 @@ from .batch import ID_KEYS, BatchReader, Flags, Ids, UnreadableBatch, _entry, _l
 from .event_log import Content
 
 FIELDS = ("id", "__key__", "path", "picture", "text", "number", "amount", "spans", "start_us", "values", "txt", "json", "cls")
-"""The fields of stored samples that are told apart, by whatever name a picture's is; their order is that of the mask's bits."""
+"""The fields of stored samples that are distinguished; a picture's may have any name. Their order is that of the mask's
+bits."""
 
 _PICTURE_BIT = 1 << FIELDS.index("picture")
 _NAMES = frozenset(("id", "ids", "__key__", "index", "path"))
-"""Fields that name a sample, and prove nothing of its content."""
+"""Fields that name a sample, and prove nothing about its content."""
 _CONTENT = frozenset((*FIELDS, *pictures.FIELDS)) - _NAMES
 _NOTHING = object()
 
@@ -32,7 +33,7 @@ _NOTHING = object()
 class Names:
     """Which stored sample is meant by a path (absolute, or relative to the corpus), a file's name, or a key of a tar shard.
 
-    Picklable; what names several samples names none, and is :meth:`ambiguous`.
+    Picklable. What names several samples names none, and is :meth:`ambiguous`.
     """
 
     def __init__(self, root: str | Path, records: Sequence[SampleRecord]) -> None:
@@ -55,7 +56,7 @@ class Names:
         return next((self._ids[form] for form in self._forms(name) if form in self._ids), None)
 
     def ambiguous(self, name: str) -> bool:
-        """Whether several samples are called so."""
+        """Whether several samples have this name."""
         return self(name) is None and any(form in self._ambiguous for form in self._forms(name))
 
     def _forms(self, name: str) -> Iterator[str]:
@@ -64,13 +65,13 @@ class Names:
 
 
 class StoredBatchReader(BatchReader):
-    """Finds ids and judges content by what the manifest knows and by what the samples say themselves.
+    """Finds ids and judges content, by the manifest and by the samples themselves.
 
     Args:
         root: the corpus.
-        plan: the trial's, which knows the legal oddities: there alone a field may say nothing.
+        plan: the trial's, with the legal oddities: only there a field may contain no id.
         ids: the factory's own ``@loader(ids=…)`` function, if any.
-        integers_are_ids: whether a column of integers in a tuple holds ids; otherwise it holds classes.
+        integers_are_ids: whether a column of integers in a tuple contains ids; otherwise it contains classes.
     """
 
     def __init__(
@@ -117,13 +118,13 @@ class StoredBatchReader(BatchReader):
         )
 
     def _may_be_odd(self, judged: Sequence[tuple[int, Content, int]]) -> bool:
-        """Whether pictures without a name are among them, and there are oddities that bear none."""
+        """Whether pictures without a name are among them, and there are oddities without a mark."""
         return self._pictures.some_bear_no_mark and any(flag == Content.UNCHECKED and fields & _PICTURE_BIT for _, flag, fields in judged)
 
     # --- from a batch to rows ------------------------------------------------------------------------------------
 
     def _rows(self, batch: Any) -> list[Mapping[str, Any] | None] | None:
-        """One mapping a sample, from field to value; None for a sample that is marked as missing."""
+        """One mapping for each sample, from field to value; None for a sample that is marked as missing."""
         if isinstance(batch, (list, tuple)) and batch and all(one is None or isinstance(one, Mapping) for one in batch):
             return list(batch)
         columns = self._columns(batch)
@@ -154,7 +155,7 @@ class StoredBatchReader(BatchReader):
         return {name: getattr(batch, name) for name in (*ID_KEYS, *FIELDS) if hasattr(batch, name)}
 
     def _kind_of(self, column: Any) -> str | None:
-        """What one member of a tuple holds, by its look; None: nothing that is known."""
+        """What one member of a tuple contains, by its form; None: nothing known."""
         if pictures.is_column(column):
             return "picture"
         if isinstance(column, (list, tuple)) and column:
@@ -170,11 +171,11 @@ class StoredBatchReader(BatchReader):
             return "values"
         if array.dtype.kind in "iu" and array.ndim == 1 and self._integers_are_ids:
             return "start_us" if content.id_of_start(array[0]) >= 0 else "id"
-        return None  # an integer a picture is its class
+        return None  # one integer for each picture is its class
 
     @staticmethod
     def _length(columns: Mapping[str, Any]) -> int | None:
-        """The number of samples: that of the column of ids, or else of most columns; None: there is no column."""
+        """The number of samples: the length of the column of ids, otherwise of most columns; None: there is no column."""
         lengths = {name: len(column) for name, column in columns.items() if _has_length(column)}
         for name in ID_KEYS:
             if name in lengths:
@@ -224,7 +225,7 @@ class StoredBatchReader(BatchReader):
         return None
 
     def _owners(self, row: Mapping[str, Any], sample: int | None) -> tuple[dict[str, int | None], bool, set[str]]:
-        """Whose each content field is, whether the pictures are whole, and which fields are there.
+        """Which sample each content field belongs to, whether the pictures are whole, and which fields are present.
 
         Args:
             sample: the one that the row names, if it names one.
@@ -268,7 +269,7 @@ def _has_length(column: Any) -> bool:
 
 
 def _at(column: Any, place: int, length: int) -> Any:
-    """The column's entry for one sample; ``_NOTHING`` where it is no column of that many samples."""
+    """The column's entry for one sample; ``_NOTHING`` if it is not a column of that many samples."""
     if not _has_length(column) or len(column) != length:
         return _NOTHING
     return _entry(column, place)
@@ -280,7 +281,7 @@ def _marks(column: Any, place: int, sense: bool) -> bool:
 
 
 def _unwrapped(value: Any) -> Any:
-    """A scalar of Arrow's as Python's own."""
+    """An Arrow scalar as a Python value."""
     return value.as_py() if hasattr(value, "as_py") else value
 
 
@@ -291,7 +292,7 @@ def _all_null(row: Mapping[str, Any]) -> bool:
 
 
 def _majority(said: Sequence[int], named: int | None) -> int:
-    """The sample that most fields belong to; the one that is named where they are no more than that."""
+    """The sample that most fields belong to; the named one if there is no majority."""
     counted = collections.Counter(said)
     if not counted:
         return -1 if named is None else named

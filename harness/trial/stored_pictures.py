@@ -20,8 +20,8 @@ _ENDINGS = ("jpg", "jpeg", "png", "webp", "gif", "tif", "tiff")
 class StoredPictures:
     """Reads the stored pictures of samples.
 
-    Files are opened relative to the folder's descriptor: the watch over opens sees paths below the corpus, and must not take
-    these reads for the loader's.
+    Files are opened relative to the folder's descriptor: the record of opens sees paths below the corpus, and must not
+    count these reads as the loader's.
     """
 
     def __init__(self, root: str, records: Sequence[SampleRecord]) -> None:
@@ -29,7 +29,7 @@ class StoredPictures:
         self._records: Mapping[int, SampleRecord] = {record.id: record for record in records}
 
     def data(self, sample: int) -> bytes | None:
-        """The bytes of the picture as they are stored; None: there are none, or they lie in no ordinary file."""
+        """The bytes of the picture as stored; None: there are none, or they are not in an ordinary file."""
         record = self._records.get(sample)
         if record is None or record.special is not None or record.row is not None:
             return None
@@ -40,9 +40,9 @@ class StoredPictures:
         return data if not record.members else _member(record, data)
 
     def good(self, sample: int) -> Image.Image | None:
-        """The picture of a good sample; None: it is not good, or has no picture that can be read.
+        """The picture of a good sample; None: it is not good, or has no readable picture.
 
-        A sample that is good and lies in no ordinary file (a slow pipe) is made again from the recipe.
+        A good sample that is not in an ordinary file (a slow pipe) is made again from the recipe.
         """
         record = self._records.get(sample)
         if record is None or record.state not in (State.GOOD, State.SLOW):
@@ -77,7 +77,7 @@ def decoded(data: bytes, *, lenient: bool = False) -> Image.Image | None:
     """The picture in a file's bytes; None: it cannot be decoded.
 
     Args:
-        lenient: what is cut off is filled up.
+        lenient: a missing part is filled.
     """
     from PIL import Image, ImageFile
 
@@ -86,7 +86,7 @@ def decoded(data: bytes, *, lenient: bool = False) -> Image.Image | None:
         picture = Image.open(io.BytesIO(data))
         picture.load()
         return picture
-    except Exception:  # noqa: BLE001 - whatever a decoder raises: there is no picture
+    except Exception:  # noqa: BLE001 - any error of a decoder: there is no picture
         return None
     finally:
         ImageFile.LOAD_TRUNCATED_IMAGES = before

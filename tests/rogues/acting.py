@@ -1,4 +1,4 @@
-"""A loader that acts a story out: what ``history_dsl.py`` tells, it really does, call by call."""
+"""A loader that performs a story: it really does what ``history_dsl.py`` describes, call by call."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def batch_of(text: str) -> Any:
 
 
 def error_of(word: str, message: str) -> BaseException:
-    """The error of a ``raise``; without words of its own with the message of the last fault."""
+    """The error of a ``raise``; without its own words, with the message of the last fault."""
     match = _RAISE.fullmatch(word)
     assert match is not None, word
     name = match.group(2) or "OSError"
@@ -130,7 +130,7 @@ def read(job: Job, word: str) -> str:
 
 
 class Worker:
-    """A process that reads when it is told to, and is known to the record as a worker of torch's."""
+    """A process that reads on request, and is recorded as a worker of torch's."""
 
     def __init__(self, job: Job, number: int) -> None:
         self._here, there = multiprocessing.Pipe()

@@ -16,7 +16,7 @@ from torch.utils.data import default_collate
 
 
 class ByGroup:
-    """Splits by stride, by what the default group says, and meets the other ranks in it before the first batch."""
+    """Splits by stride, by what the default group says, and waits for the other ranks in it before the first batch."""
 
     def __init__(self, job: Job, keep: Any = None) -> None:
         self._job = job

@@ -1,4 +1,4 @@
-"""Loaders that misbehave, each in one way, while their second batch is asked for. The tests of the supervisor run them."""
+"""Loaders that misbehave, each in one way, during their second batch. The tests of the supervisor run them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def forever() -> None:
 
 
 def daemon(work: Callable[[], None] = forever) -> None:
-    """Leave the family as daemons do: fork twice, with a session of its own between."""
+    """Leave the process family as daemons do: fork twice, with a new session in between."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -82,12 +82,12 @@ def well() -> None:
 
 @rogue
 def naps() -> None:
-    """It takes its time over the second batch."""
+    """It is slow with the second batch."""
     time.sleep(0.5)
 
 
 class Remembering:
-    """Knows how many batches it gave, and goes on from there; refuses the state of another number of ranks."""
+    """Knows how many batches it delivered, and continues from there; refuses the state of another number of ranks."""
 
     def __init__(self, job: Job, obeys: bool) -> None:
         self._job = job
@@ -319,7 +319,7 @@ def raises_what_has_no_words() -> None:
 
 
 class Awkward(Misbehaving):
-    """All that is asked of it beside its batches goes wrong."""
+    """Everything except its batches fails."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job, lambda: None)

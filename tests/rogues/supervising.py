@@ -1,6 +1,6 @@
 """A program that supervises hung trials until it is interrupted. The tests of the supervisor start it, and kill it.
 
-Arguments: the loader, the folder for the trials, and how it goes on once all of them hang: ``wait``, or ``close``.
+Arguments: the loader, the folder for the trials, and what it does when all of them hang: ``wait``, or ``close``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from badbatch.harness.trial.spec import Topology, TrialSpec
 
 
 def say(word: str) -> None:
-    """Tell the test where we are."""
+    """Report the current step to the test."""
     sys.stdout.write(word + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""A check that fails wherever that fault took hold."""
+"""A check that fails wherever that fault had an effect."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ from badbatch.conformance.checks.base import Violation, check
     exercised=lambda spec: any(fault.kind == "hail" for fault in spec.plan.values()),
 )
 def mild_weather(history: Any, ledger: Any, expected: Any) -> Iterator[Violation]:
-    """Fails wherever the fault took hold."""
+    """Fails wherever the fault had an effect."""
     if len(history.struck):
         yield Violation("no hail", "hail", witnesses=tuple(int(sample) for sample in history.struck))

@@ -14,7 +14,7 @@ from badbatch.conformance.diagnoses.case import Case
     before=("false-end",),
 )
 def antenna_struck(case: Case) -> str | None:
-    """Fits wherever the fault took hold."""
+    """Fits wherever the fault had an effect."""
     if any(fault.kind == "hail" for fault in case.spec.plan.values()) and len(case.faults):
         return f"hail struck in sample {case.faults[0]['sample']}"
     return None
