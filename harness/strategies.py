@@ -58,7 +58,7 @@ def faults(effects: Collection[Effect] | Effect | None = None, harmless_only: bo
     drawn = [(kind, cls) for kind, cls in read_faults().items() if cls.effect in wanted]
     if not drawn:
         names = ", ".join(sorted(effect.value for effect in wanted)) or "none at all"
-        raise UserError(f"there is no fault to draw from: the effects asked for are {names}")
+        raise UserError(f"there is no fault to draw from: the requested effects are {names}")
     strategies = [_one_fault(kind, cls) for kind, cls in drawn]
     if Raise.effect in wanted:
         # Hypothesis shrinks towards the first of those that make the fewest choices.

@@ -50,7 +50,7 @@ STORIES: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 NOT_ACTED = {
-    "begin": "a read that stops before its fault takes hold: nothing in a data set of ours does that",
+    "begin": "a read that stops before its fault takes hold: no data set of the tests does that",
     "interrupted": "it comes from outside of the trial: see test_supervisor_interrupts.py",
     "~": "without an id it is a picture that shows no sample: on disk alone, see test_stored_batch.py",
     "%": "samples of several fields are on disk alone: see test_stored_batch.py",

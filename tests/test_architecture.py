@@ -86,8 +86,8 @@ def test_every_check_says_what_it_is_for(check: object) -> None:
 
 
 @pytest.mark.parametrize("scenario", [*memory.SCENARIOS, *disk_scenarios.SCENARIOS], ids=lambda scenario: scenario.name)
-def test_every_scenario_says_why_a_user_meets_it(scenario: Scenario) -> None:
-    """A scenario has a readable name and one sentence or two on why a user meets it."""
+def test_every_scenario_says_why_it_matters(scenario: Scenario) -> None:
+    """A scenario has a readable name and one sentence or two on why it matters."""
     assert KEBAB.fullmatch(scenario.name)
     assert scenario.why.endswith(".")
     assert len(scenario.why.split()) > 3
@@ -100,7 +100,7 @@ def test_scenarios_have_names_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("entry", diagnoses.registry().values(), ids=lambda entry: entry.id)
-def test_every_diagnosis_says_the_cause_and_the_mend(entry: object) -> None:
+def test_every_diagnosis_says_the_cause_and_the_fix(entry: object) -> None:
     """A diagnosis has a readable id, one sentence on the cause and one on the fix."""
     assert KEBAB.fullmatch(entry.id)  # type: ignore[attr-defined]
     for field in ("cause", "fix"):
@@ -129,7 +129,7 @@ def test_consequences_are_checks_and_go_round_in_no_circle() -> None:
 def test_only_sources_ask_which_source_it_is() -> None:
     """Everything special about a source is in its module: no other module asks whether it is in memory or on disk."""
     asks = re.compile(r"stored is (not )?None|\bsource (==|!=|in|not in) \(?[\"'][a-z]|sources\.base import .*(in_memory|on_disk)")
-    # The scenarios in memory are put to the sources in memory; the glossary has a table of each.
+    # The scenarios in memory apply to the sources in memory; the glossary has a table of each.
     allowed = {"conformance/scenarios/base.py", "conformance/commands/glossary.py"}
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"

@@ -117,7 +117,7 @@ def test_ids_without_content_are_unchecked(batch: Any, ids: list[int]) -> None:
 @pytest.mark.parametrize(
     "batch", [[], (), {"id": []}, {"id": torch.tensor([], dtype=torch.int64), "x": torch.zeros(0, 8)}]
 )
-def test_an_empty_batch_holds_nothing(batch: Any) -> None:
+def test_an_empty_batch_contains_nothing(batch: Any) -> None:
     """An empty batch is a batch: of no samples."""
     assert [] == read(batch)
 
@@ -225,7 +225,7 @@ def test_a_factory_can_say_where_the_ids_are(answer: Any) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, [0.5], "no digits", {"id": 5}, object()])
-def test_an_ids_function_that_gives_no_ids_is_told(answer: Any) -> None:
+def test_an_ids_function_that_gives_no_ids_is_reported(answer: Any) -> None:
     """A value that is not a sequence of whole numbers is refused with the name of the declaration."""
     with pytest.raises(UnreadableBatch, match=r"^@loader\(ids=…\) returned no sequence of whole numbers$"):
         read({"id": torch.tensor([1])}, ids=lambda batch: answer)
@@ -255,7 +255,7 @@ def test_a_source_on_disk_looks_names_up() -> None:
         (object(), "a builtins.object"),
     ],
 )
-def test_a_batch_without_ids_is_told_in_one_clear_line(batch: Any, what: str) -> None:
+def test_a_batch_without_ids_is_reported_in_one_clear_line(batch: Any, what: str) -> None:
     """The line says what came, and how the ids can be given."""
     with pytest.raises(UnreadableBatch) as caught:
         read(batch)
@@ -267,7 +267,7 @@ def test_a_batch_without_ids_is_told_in_one_clear_line(batch: Any, what: str) ->
 
 @given(IDS)
 @settings(max_examples=60, deadline=None)
-def test_rows_follow_from_their_ids_alone(ids: list[int]) -> None:
+def test_rows_depend_only_on_their_ids(ids: list[int]) -> None:
     """A row depends only on its id, is exact in single precision, and is within -0.5…0.5."""
     rows = identity.rows(ids)
     assert (len(ids), identity.WIDTH) == rows.shape

@@ -97,7 +97,7 @@ def test_a_module_that_is_not_there_is_named() -> None:
         ("def __getattr__(name):\n    raise ImportError('needs the extra')\n", "ImportError: needs the extra"),
     ],
 )
-def test_a_module_that_cannot_be_imported_is_told_with_its_error(
+def test_a_module_that_cannot_be_imported_is_reported_with_its_error(
     module: Callable[[str], str], text: str, says: str
 ) -> None:
     """An error inside the module is the loader's, and is reported in one line with its class."""
@@ -107,7 +107,7 @@ def test_a_module_that_cannot_be_imported_is_told_with_its_error(
     assert f"cannot be imported: {says}" in line
 
 
-def test_an_attribute_that_is_not_there_is_told_with_the_nearest(module: Callable[[str], str]) -> None:
+def test_an_attribute_that_is_not_there_is_reported_with_the_nearest(module: Callable[[str], str]) -> None:
     """A slip of the pen is fixed by the line itself."""
     name = module("def make_loader(job):\n    return []\n")
     assert f"{name} has no attribute 'make_lodaer'; did you mean 'make_loader'?" == refusal(
@@ -267,7 +267,7 @@ def test_a_drop_in_with_workers_gets_the_timeout_and_the_start_method() -> None:
     assert "spawn" == options["multiprocessing_context"]
 
 
-def test_a_drop_in_is_asked_for_persistent_workers_where_its_signature_names_them() -> None:
+def test_a_drop_in_gets_persistent_workers_if_its_signature_names_them() -> None:
     """The signature, or else the declaration, says whether a class honours them; a factory has to declare it."""
 
     class Named:

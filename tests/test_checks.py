@@ -130,7 +130,7 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("error-names-sample", "0-3 fault5 raise:OSError:sample_5_is_bad 8-11 end", {}),
     ("error-names-sample", "0-3 w0:fault5 raise:RuntimeError:DataLoader_worker_(pid_101)_died 8-11 end", _DEAD),
     ("error-names-sample", "0-3 fault5 raise:RuntimeError:worker_1,_sample_5 8-11 end", {}),
-    # The source said nothing, and the error never left the process.
+    # The source wrote nothing, and the error never left the process.
     ("error-names-sample", "0-3 fault5 raise:RuntimeError:generator_raised_StopIteration end",
      {"plan": {5: RaiseStopIteration()}, "contract": STOPS}),
     ("error-names-sample", "0-3 4-6 raise:ValueError:b:_invalid_JSON 8-11 end", {**_BAD_LINE, "contract": RAISES}),
@@ -351,7 +351,7 @@ def test_every_check_has_a_story_of_either_kind(stories: list[tuple[str, str, di
 
 @pytest.mark.parametrize("check", list(registry()))
 def test_the_stories_of_a_check_exercise_it(check: str) -> None:
-    """Each broken story is one that the suite would put to the check."""
+    """Each broken story is one to which the suite would apply the check."""
     for name, story, trial in BROKEN:
         if name == check:
             assert registry()[check].exercised(history_of(story, **trial).spec), story

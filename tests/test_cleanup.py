@@ -29,7 +29,7 @@ def segment() -> Iterator[Path]:
 
 
 @linux
-def test_a_segment_of_the_trial_is_removed_and_told(segment: Path, tmp_path: Path) -> None:
+def test_a_segment_of_the_trial_is_removed_and_reported(segment: Path, tmp_path: Path) -> None:
     """It was made after the trial began, by this user, and its name contains the pid of a process of the trial."""
     standing = standing_segments()
     segment.write_bytes(b"x")

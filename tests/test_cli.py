@@ -90,7 +90,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert done.stdout
 
 
-def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     """Every exit code is in the help, with its meaning."""
     assert run("--help") == 0
     text = capsys.readouterr().out
@@ -126,7 +126,7 @@ def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
         assert set(explain.names_of(kind)[1:-1]) <= set(words)
 
 
-def test_alone_each_command_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_arguments_each_command_lists_its_names(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a command, a kind or a name there is help, with exit code 0."""
     for arguments, said in (
         ([], "badbatch corpus make DIR"),

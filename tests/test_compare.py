@@ -105,7 +105,7 @@ def test_every_cell_is_printed(width: int) -> None:
         ({"seed": 8}, f"seed: 7 in {LOADER}; 8 in {OTHER}"),
     ],
 )
-def test_runs_that_were_asked_different_questions_are_said_to_be_so(change: dict[str, object], said: str) -> None:
+def test_runs_with_different_settings_are_named(change: dict[str, object], said: str) -> None:
     """Where samples, batch size, seed or version differ, every format says that the cells cannot be compared, and why."""
     found = compare([report(), dataclasses.replace(good(), **change)])  # type: ignore[arg-type]
     assert found.differences == (said,) == tuple(found.to_json()["differences"])
@@ -137,7 +137,7 @@ def test_html() -> None:
     assert "4/39 stalled" in " ".join("".join(words).split())
 
 
-def test_json_holds_cells_and_reports() -> None:
+def test_json_contains_cells_and_reports() -> None:
     """The JSON has every cell, the tallies, and the reports it was made from."""
     data = json.loads(json.dumps(both().to_json()))
     assert data["comparison"] == [LOADER, OTHER]
@@ -152,7 +152,7 @@ def test_exit_code_is_the_worst() -> None:
     assert compare([good(), good()]).exit_code is ExitCode.KEPT
 
 
-def test_two_reports_of_one_loader_are_told_apart() -> None:
+def test_two_reports_of_one_loader_have_different_names() -> None:
     """Reports of the same loader are named by where they came from, and never alike."""
     found = compare([report(), report(), good()], ["old.json", "new.json", "other.json"])
     assert found.names == (f"{LOADER} (old.json)", f"{LOADER} (new.json)", OTHER)

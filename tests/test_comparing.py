@@ -41,7 +41,7 @@ def test_a_diagnosis_of_anything_else_stays() -> None:
     assert compared([_ALONE, found]) == [_ALONE, found]
 
 
-def test_a_wrapper_that_loses_a_batch_is_not_taken_for_its_workers() -> None:
+def test_a_wrapper_that_loses_a_batch_is_not_blamed_on_its_workers() -> None:
     """A batch that the wrapper around the loader drops is lost without workers too, and the report does not blame them."""
     loader = "fixtures.loaders.liars_raising:next_batch_dropped"
     chosen = {"scenarios": ("one-bad",), "checks": ("no-lost-batches",), "ranks": (1,)}

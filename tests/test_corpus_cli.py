@@ -111,7 +111,7 @@ def test_faults_lists_every_fault_and_what_it_fits() -> None:
     assert run("faults", "--kind", "imagefoldr").exit_code == 2
 
 
-def test_make_tells_of_pipes_and_can_leave_them_out(tmp_path: Path) -> None:
+def test_make_reports_pipes_and_can_leave_them_out(tmp_path: Path) -> None:
     """make says how many named pipes there are, the corpus's README names them, and --no-pipes makes none of them."""
     options = ("--samples", 60, "--damage", "100%", "--oddities", "0", "--size", "64", "--seed", 3)
     faults = ("--fault", "hanging-pipe", "--fault", "trickling-pipe", "--fault", "no-bytes")
@@ -139,7 +139,7 @@ def test_a_readme_that_the_user_changed_is_found_and_kept(tmp_path: Path) -> Non
     assert (root / "README.md").read_text() == "my notes"
 
 
-def test_show_alone_lists_what_is_there(tmp_path: Path) -> None:
+def test_show_without_options_lists_the_faults(tmp_path: Path) -> None:
     """Without a file to write, show lists each fault and oddity with its state, its number and an example."""
     root = tmp_path / "c"
     options = ("--samples", 40, "--damage", "20%", "--oddities", "20%", "--size", "64", "-q")

@@ -216,7 +216,7 @@ def test_odd_names_are_odd(rotten: tuple[Path, list[SampleRecord]]) -> None:
     assert all(os.path.lexists(root / record.path) for record in records if record.special != "missing")
 
 
-def test_what_stands_at_a_path_is_what_the_manifest_says(rotten: tuple[Path, list[SampleRecord]]) -> None:
+def test_what_is_at_a_path_is_what_the_manifest_says(rotten: tuple[Path, list[SampleRecord]]) -> None:
     """Links, folders, pipes and missing files are there, or not, as recorded."""
     root, records = rotten
     checks: dict[str, Any] = {
@@ -260,7 +260,7 @@ def test_a_slow_pipe_delivers_the_whole_picture_late(tmp_path: Path) -> None:
             assert time.monotonic() - began >= 0.25
 
 
-def test_a_slow_pipe_ends_for_a_reader_who_comes_late_to_its_end(tmp_path: Path) -> None:
+def test_a_slow_pipe_ends_for_a_reader_that_is_late(tmp_path: Path) -> None:
     """A reader who stops before the end of the delivery finds exactly the picture there, though others were served since."""
     root = tmp_path / "slow"
     fault = Choice("trickling-pipe", parameters={"seconds": 0.05})
@@ -334,7 +334,7 @@ def test_copies_of_the_users_own_files_are_damaged_and_the_originals_are_not(pho
             assert original != (root / record.path).read_bytes()
 
 
-def test_an_original_that_is_bad_itself_is_said_to_be(photos: Path, tmp_path: Path) -> None:
+def test_a_damaged_original_is_recorded_as_damaged(photos: Path, tmp_path: Path) -> None:
     """A user's picture that is already damaged is copied unchanged, and the manifest does not call it good."""
     root = tmp_path / "copies"
     make(str(root), Recipe("imagefolder", 0, damage=0, origin=str(photos)), jobs=1)
@@ -343,7 +343,7 @@ def test_an_original_that_is_bad_itself_is_said_to_be(photos: Path, tmp_path: Pa
     assert "the original is damaged itself" in broken[0].why
 
 
-def test_a_fault_strikes_only_files_that_are_stored_as_it_needs(photos: Path, tmp_path: Path) -> None:
+def test_a_fault_damages_only_files_that_are_stored_as_it_needs(photos: Path, tmp_path: Path) -> None:
     """With only PNG faults, the user's JPEGs stay unchanged."""
     root = tmp_path / "pngs"
     make(str(root), Recipe("imagefolder", 0, damage=1, faults=(Choice("png-cut"),), origin=str(photos)), jobs=1)

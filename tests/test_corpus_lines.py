@@ -118,7 +118,7 @@ def test_every_fault_of_lines_occurs_by_default(storage: str) -> None:
         (("nul-in-line", {"whole": True}), lambda line: line and not line.strip(b"\0")),
     ],
 )
-def test_a_spoilt_line_costs_itself_alone(storage: str, fault: Any, holds: Any) -> None:
+def test_a_damaged_line_costs_only_itself(storage: str, fault: Any, holds: Any) -> None:
     """The lines with a fault contain the damage and no reader has them whole; all others are good."""
     corpus = made("jsonl", 30, faults=[fault], format=storage)
     assert len(struck(corpus)) == 10
@@ -259,7 +259,7 @@ def test_bad_parameters_are_refused(wrong: Any) -> None:
         made("jsonl", faults=[wrong])
 
 
-def test_gzip_bytes_depend_on_the_content_alone() -> None:
+def test_gzip_bytes_depend_only_on_the_content() -> None:
     """The stream contains no time, and a truncated one can be read up to the cut."""
     data = b"0123456789" * 5000
     assert gzipped.compress(data) == gzipped.compress(data)

@@ -297,7 +297,7 @@ def test_verify_says_what_changed(jobs: int, tmp_path: Path) -> None:
     } == found
 
 
-def test_what_lists_data_by_its_ending_finds_data_alone(tmp_path: Path) -> None:
+def test_a_glob_by_extension_finds_only_data(tmp_path: Path) -> None:
     """In a corpus of JSON lines every file with an extension of JSON contains samples; the manifests have another."""
     root = tmp_path / "lines"
     make(str(root), Recipe("jsonl", 20, damage=0, per_file=10), jobs=1)

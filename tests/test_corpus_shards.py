@@ -169,7 +169,7 @@ def test_every_fault_of_shards_occurs_by_default(storage: str) -> None:
 
 @pytest.mark.parametrize("storage", FORMATS)
 @pytest.mark.parametrize("at", ["header", "member", "between-members", "boundary"])
-def test_a_cut_shard_costs_what_lies_behind_the_cut(storage: str, at: str) -> None:
+def test_a_cut_shard_costs_what_follows_the_cut(storage: str, at: str) -> None:
     """Samples before the cut are good, the cut one is damaged, and none after it is good."""
     corpus = made(
         "webdataset", 30, faults=[("cut-shard", {"at": at, "place": 0.5})], damage=0.3, per_file=10, format=storage
@@ -274,7 +274,7 @@ def test_an_empty_shard_costs_all_its_samples(storage: str, marker: bool) -> Non
     assert bool(data) is marker
 
 
-def test_a_cut_gzip_stream_keeps_what_stands_before_the_cut() -> None:
+def test_a_cut_gzip_stream_keeps_what_is_before_the_cut() -> None:
     """The first samples are good, the rest is damaged, in that order."""
     corpus = made("webdataset", 30, faults=["cut-gzip"], damage=0.3, per_file=10, format="tar.gz")
     (path,) = {record.path for record in struck(corpus)}

@@ -76,7 +76,7 @@ def test_texts_before_and_after_with_the_damage_marked(kind: str, fault: str, be
     assert any(piece.differs for piece in [*damaged.before, *damaged.after])
 
 
-def test_what_no_reader_finds_is_told_in_words(lines: Sheet) -> None:
+def test_what_no_reader_finds_is_described_in_words(lines: Sheet) -> None:
     """The line of an empty file is marked as missing, with the reason beside it."""
     gone = row(lines, "empty-file")
     assert gone.before and all(piece.differs for piece in gone.before)

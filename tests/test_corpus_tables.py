@@ -42,7 +42,7 @@ def test_every_field_of_a_row_says_whose_it_is(sample: int) -> None:
 
 @unhurried
 @given(IDS, IDS, st.sampled_from(content.ROW_FIELDS))
-def test_a_field_of_another_sample_is_told_apart(sample: int, other: int, field: str) -> None:
+def test_a_field_of_another_sample_is_recognised(sample: int, other: int, field: str) -> None:
     """A row that took one field from another row names both."""
     mixed = {**content.row(3, sample), field: content.row(3, other)[field]}
     assert content.check_row(mixed)[field] == other
@@ -176,7 +176,7 @@ def rows_of(corpus: Any, record: Any) -> dict[str, Any]:
     return row
 
 
-def test_every_fault_of_rows_occurs_by_default_and_every_struck_sample_is_named() -> None:
+def test_every_fault_of_rows_occurs_by_default_and_every_damaged_sample_is_named() -> None:
     """In a large enough corpus each fault that fits strikes, and what is not good has its fault named."""
     corpus = made("parquet", 1500, damage=0.4, oddities=0.2, seed=5)
     for name, cls in disk_faults("parquet").items():
@@ -205,7 +205,7 @@ def test_every_fault_of_rows_occurs_by_default_and_every_struck_sample_is_named(
         (("null-in-list", {"depth": "item", "place": "last"}), lambda row: row["spans"][-1][-1] is None),
     ],
 )
-def test_a_null_damages_its_row_alone(fault: Any, holds: Any) -> None:
+def test_a_null_damages_only_its_row(fault: Any, holds: Any) -> None:
     """The rows with a fault contain the null and are damaged; all others are good."""
     corpus = made("parquet", faults=[fault])
     struck = [record for record in corpus.records if record.fault]
@@ -295,7 +295,7 @@ def test_a_fault_of_a_file_costs_all_its_rows_and_no_others(fault: Any, state: S
         assert record.took_hold is (True if record.path in struck else None)
 
 
-def test_a_cut_row_group_costs_its_rows_alone() -> None:
+def test_a_cut_row_group_costs_only_its_rows() -> None:
     """The rows of the last group are damaged, those of the groups before it good and without a fault."""
     corpus = made("parquet", faults=["cut-row-group"], damage=0.1)
     struck = [record for record in corpus.records if record.fault]
@@ -420,7 +420,7 @@ def test_a_fault_of_another_kind_is_refused_with_the_nearest_name() -> None:
 
 @unhurried
 @given(st.integers(1, 400), st.integers(1, 50), st.floats(0, 1), st.integers(0, 9))
-def test_the_damage_asked_for_is_about_the_damage_drawn(samples: int, per_file: int, damage: float, seed: int) -> None:
+def test_the_drawn_damage_is_close_to_the_requested_damage(samples: int, per_file: int, damage: float, seed: int) -> None:
     """Damaged samples and the samples of damaged files together are close to the requested share."""
     layout = Layout(Recipe("parquet", samples, seed=seed, damage=damage, per_file=per_file), "parquet", per_file)
     struck = sum(

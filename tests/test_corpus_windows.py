@@ -73,7 +73,7 @@ def test_a_window_spliced_from_two_is_unreadable(sample: int, other: int, cut: i
 
 @unhurried
 @given(IDS, st.integers(0, content.WINDOW - 1))
-def test_nan_hides_no_id_and_infinity_and_null_spoil_it(sample: int, place: int) -> None:
+def test_nan_hides_no_id_and_infinity_and_null_make_it_unreadable(sample: int, place: int) -> None:
     """One NaN is legal and skipped; infinity and null in its place are not."""
     values = content.window(sample).tolist()
     values[place] = math.nan

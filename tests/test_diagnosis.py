@@ -246,7 +246,7 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("position-stuck", "contract-kept", "fault5 raise 0-3 raise 8-11 raise end", {}),
     # Three retries are a limit.
     ("retry-without-end", "contract-kept", "0-3 " + "fault5 " * 4 + "4,6,7 8-11 end", {}),
-    # An error tells of it; another batch is gone.
+    # An error reports it; another batch is lost.
     ("error-dropped-with-its-batch", "no-lost-batches", "w0:read0-3 0-3 w1:read4 w1:fault5 raise w0:read8-11 end", {"workers": 2}),
     ("error-dropped-with-its-batch", "no-lost-batches", "w0:read0-3 w1:read4 w1:fault5 w0:read8-11 8-11 end", {"workers": 2}),
     # The error is that of the sample.
@@ -346,7 +346,7 @@ def test_a_pattern_is_named(name: str, check: str, story: str, trial: dict[str, 
 
 
 @pytest.mark.parametrize(("name", "check", "story", "trial"), _named(NEAR_MISSES))
-def test_a_near_miss_is_not_taken_for_the_pattern(name: str, check: str, story: str, trial: dict[str, Any]) -> None:
+def test_a_near_miss_does_not_fit_the_pattern(name: str, check: str, story: str, trial: dict[str, Any]) -> None:
     """A history that only looks like a diagnosis does not get it."""
     assert check in diagnoses.find(name).explains
     assert diagnosed(check, history_of(story, **trial)) != name
@@ -368,14 +368,14 @@ def test_every_diagnosis_has_a_story_of_either_kind(stories: list[tuple[str, str
         ("finite-epoch", "0-3 ask stalled", {}),
     ],
 )
-def test_where_no_pattern_fits_nothing_is_said(check: str, story: str, trial: dict[str, Any]) -> None:
+def test_where_no_pattern_fits_there_is_no_diagnosis(check: str, story: str, trial: dict[str, Any]) -> None:
     """A failure without a pattern gets no diagnosis."""
     history = history_of(story, **trial)
     assert broken(check, history)
     assert diagnosed(check, history) is None
 
 
-def test_the_text_says_the_cause_with_numbers_and_the_mend() -> None:
+def test_the_text_says_the_cause_with_numbers_and_the_fix() -> None:
     """The text names who, where and how much, then what to do."""
     history = history_of(
         "w0:read0-3 0-3 w1:read4 w1:fault5 raise w0:read8-11 8-11 end", samples=24, workers=2, plan={5: Raise()}

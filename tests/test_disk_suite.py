@@ -156,7 +156,7 @@ print(int(expect(TrialSpec.read(Path({str(tmp_path / "trial.json")!r}))).damaged
     assert int(done.stdout) > 5, done.stderr
 
 
-def test_a_corpus_that_is_gone_is_made_again(tmp_path: Path) -> None:
+def test_a_missing_corpus_is_made_again(tmp_path: Path) -> None:
     """The recipe in the trial is enough to make the same bytes at another place."""
     spec = question(Preparations(tmp_path / "one"), "one-bad", "jsonl")
     assert find_source(spec.source).restore(spec, tmp_path / "unused") is spec
@@ -167,7 +167,7 @@ def test_a_corpus_that_is_gone_is_made_again(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in Path(again.root or "").rglob("*.jsonl")} == before
 
 
-def test_a_corpus_that_comes_out_otherwise_is_refused(tmp_path: Path) -> None:
+def test_a_corpus_that_differs_when_made_again_is_refused(tmp_path: Path) -> None:
     """Where other libraries judge a sample otherwise, the trial is not run as if it were the same."""
     spec = question(Preparations(tmp_path / "one"), "one-bad", "jsonl")
     assert spec.stored is not None
@@ -236,7 +236,7 @@ def test_a_broken_file_must_be_reported(story: str) -> None:
     assert broken("exact-skip-count", history_of(story, **stored(CUT, CUT_STATES, contract=SKIPS)))
 
 
-def test_nobody_need_know_of_what_is_gone() -> None:
+def test_missing_samples_need_no_report() -> None:
     """A missing file may go unmentioned, be reported, or be raised; but it cannot arrive."""
     gone: dict[str, Any] = stored({7: MissingFile()}, {7: "missing"}, contract=SKIPS)
     for story in ("0-3 4,5,6,8 9-11 end", "0-3 4,5,6,8 9-11 skip7 end", "0-3 4,5,6,8 9-11 end skipped1"):
@@ -275,7 +275,7 @@ def test_a_promised_blast_radius_covers_the_file() -> None:
     assert [violation.lost for violation in broken("no-lost-batches", beyond)] == [(5,)]
 
 
-def test_a_loss_is_told_with_its_width() -> None:
+def test_a_loss_is_reported_with_its_width() -> None:
     """The report says what went with the damaged sample: its batch, its row group, the rest of its file, or all of it."""
     bad: dict[str, Any] = stored({7: CutLine()}, {7: "damaged"}, contract=SKIPS, batch=2)
     grouped = {**bad, "stored": dataclasses.replace(bad["stored"], groups=(0, 3, 6, 9))}

@@ -109,7 +109,7 @@ def test_many_is_the_same_as_one_after_another(calls: list[Any]) -> None:
 
 @given(st.lists(st.tuples(ANY_TEXT, ANY_TEXT), max_size=12))
 @settings(max_examples=60, deadline=None)
-def test_any_text_comes_back_as_it_was_said(texts: list[tuple[str, str]]) -> None:
+def test_any_text_comes_back_as_it_was_written(texts: list[tuple[str, str]]) -> None:
     """A text of any characters is found again by the number that was given for it."""
     with trial_folder() as folder:
         recorder = Recorder(folder)
@@ -188,7 +188,7 @@ def test_a_torn_last_record_is_ignored(tmp_path: Path, torn: int) -> None:
 
 @given(st.data())
 @settings(max_examples=30, deadline=None)
-def test_a_torn_text_spoils_itself_alone(data: st.DataObject) -> None:
+def test_a_torn_text_loses_only_itself(data: st.DataObject) -> None:
     """A text that was cut anywhere is ignored; those that other processes wrote before and after it are whole."""
     with trial_folder() as folder:
         before, killed, after = Recorder(folder), Recorder(folder), Recorder(folder)
@@ -224,7 +224,7 @@ def test_a_pickled_recorder_writes_to_the_same_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["closed by someone", "given back"])
-def test_a_record_goes_on_after_its_descriptors_were_closed(tmp_path: Path, how: str) -> None:
+def test_a_record_continues_after_its_descriptors_were_closed(tmp_path: Path, how: str) -> None:
     """A loader that closes all descriptors, or close() itself, only makes the next record open its file again."""
     recorder = Recorder(described(tmp_path))
     writes: list[Callable[[], Any]] = [
@@ -245,7 +245,7 @@ def test_a_record_goes_on_after_its_descriptors_were_closed(tmp_path: Path, how:
     assert ["said", "said"] == [history.text(event) for event in history.of(Kind.RAISED)]
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     """An error of the file that is not a closed descriptor is not swallowed."""
     recorder = Recorder(described(tmp_path))
     recorder(Kind.READ)
@@ -336,7 +336,7 @@ class _NoMessageError(Exception):
         (KeyError("x" * 10_000), "builtins.KeyError", "'" + "x" * 3999),
     ],
 )
-def test_any_error_can_be_told(tmp_path: Path, error: Any, kind: str, message: str) -> None:
+def test_any_error_can_be_reported(tmp_path: Path, error: Any, kind: str, message: str) -> None:
     """Type and message of an error are kept, also when it has no message to give, and within a limit."""
     recorder = Recorder(described(tmp_path))
     number = recorder.error(error)
@@ -345,7 +345,7 @@ def test_any_error_can_be_told(tmp_path: Path, error: Any, kind: str, message: s
     assert (kind, message) == (text["type"], text["message"])
 
 
-def test_an_error_is_told_with_its_family_and_its_way(tmp_path: Path) -> None:
+def test_an_error_is_reported_with_its_family_and_its_way(tmp_path: Path) -> None:
     """The record of an error names its base classes and contains its traceback, so that checks can see its kind."""
     recorder = Recorder(described(tmp_path))
     try:

@@ -321,7 +321,7 @@ def _spec(plan: dict[int, Fault], source: str = "map", workers: int = 2, ranks: 
     ("fault", "budget"),
     [(Raise(), 1), (Segfault(), 2), (Hang(), 2), (UnpicklableSample(), 1), (Transient(failures=1), 1)],
 )
-def test_an_error_is_told_once_and_a_death_twice(fault: Fault, budget: int) -> None:
+def test_an_error_is_reported_once_and_a_death_twice(fault: Fault, budget: int) -> None:
     """One error is expected for a damaged sample; a death or a hang may also be reported by the process that waited for it."""
     assert expect(_spec({5: fault})).error_budget == budget
 
@@ -336,7 +336,7 @@ def test_an_error_is_told_once_and_a_death_twice(fault: Fault, budget: int) -> N
         ("stream", {5: Segfault()}, 6 + 3 * 3),  # what follows it, and an unfinished batch in each other process
     ],
 )
-def test_what_lies_behind_a_death_in_a_stream_cannot_be_reached(
+def test_what_follows_a_death_in_a_stream_cannot_be_reached(
     source: str, plan: dict[int, Fault], unreachable: int
 ) -> None:
     """Only a stream's own process moves it on: what a map could still read is out of reach there."""

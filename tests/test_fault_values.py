@@ -54,7 +54,7 @@ def read_of(
 
 @unhurried
 @given(fault=faults(effects={Effect.ERROR, Effect.VALUE, Effect.LEGAL, Effect.UNPICKLABLE, Effect.TRANSIENT}))
-def test_leaves_the_source_alone(fault: Fault) -> None:
+def test_does_not_change_the_source(fault: Fault) -> None:
     """A read with a fault returns a damaged copy: the source's own sample stays good, so a read without a fault returns it."""
     mine, words = good_sample(), list[str]()
     outcome: Any = None
@@ -81,7 +81,7 @@ def test_transient_heals(failures: int) -> None:
 
 
 @pytest.mark.parametrize("name", FAILING_CALLS)
-def test_errno_is_the_one_asked_for(name: str) -> None:
+def test_errno_is_the_requested_one(name: str) -> None:
     """The read raises the ``OSError`` of that number, which names the sample, and leaves no descriptor open."""
     number: int = getattr(errno, name)
     before = psutil.Process().num_fds()

@@ -1,4 +1,4 @@
-"""Every fault in memory is real: it is carried out here, in a forked process, and its harm is looked at."""
+"""Every fault in memory is real: it runs here, in a forked process, and its harm is observed."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ def test_damages_follows_the_effect(kind: str) -> None:
     ],
     ids=repr,
 )
-def test_dies_as_said(fault: Fault, code: int) -> None:
+def test_dies_as_declared(fault: Fault, code: int) -> None:
     """The process really dies, by that signal or with that code, after it reported the fault's effect."""
     with child(striking(fault)) as process:
         assert process.word() == "held"

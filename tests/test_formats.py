@@ -48,7 +48,7 @@ def test_wrong_formats_are_refused(value: Any, said: str) -> None:
         loader(formats=value)
 
 
-def test_nothing_is_asked_of_other_formats() -> None:
+def test_nothing_is_required_for_other_formats() -> None:
     """They may be missing, arrive, be reported or be raised; an ending in upper case, or of the same format, is taken."""
     owed = expect(story("0-3 end").spec, JPEG).owed
     assert np.flatnonzero(owed == Owed.OPTIONAL).tolist() == [3, 5]
@@ -64,14 +64,14 @@ def test_nothing_is_asked_of_other_formats() -> None:
     assert broken("no-lost-batches", story("0,1,2,4 6,8,9,10 11 end", JPEG))[0].lost == (7,)
 
 
-def test_a_trial_about_other_formats_alone_is_not_applicable() -> None:
+def test_a_trial_with_only_other_formats_is_not_applicable() -> None:
     """Where all that is odd or damaged has such a format, the reason is given."""
     (reason,) = {(verdict.mark, verdict.reason) for verdict in judge(story(NOT_LISTED, JPEG)) if verdict.check == "oddities-kept"}
     assert reason[0] is Mark.NA
     assert reason[1].startswith("the loader declares formats=jpg: it accepts none of the files")
 
 
-def test_a_loader_that_lists_few_endings_is_told_so() -> None:
+def test_a_loader_that_lists_few_extensions_gets_that_diagnosis() -> None:
     """The cause is named, and no comparison with None is recommended for a picture."""
     history = story(NOT_LISTED)
     assert broken("oddities-kept", history)[0].lost == (3, 5)

@@ -62,7 +62,7 @@ def test_events_are_chosen_by_kind_epoch_and_rank(tmp_path: Path) -> None:
     assert not len(history.of(Kind.CAPPED))
 
 
-def test_a_sample_is_struck_once_however_often_it_was_read(tmp_path: Path) -> None:
+def test_a_sample_counts_once_however_often_its_fault_occurred(tmp_path: Path) -> None:
     """The struck samples are a set."""
     assert [5] == History.load(folder_of(tmp_path)).struck.tolist()
 

@@ -181,7 +181,7 @@ def test_error_of_a_class_that_cannot_be_imported() -> None:
     assert (type(back).__name__, str(back)) == ("Inner", "sample 5 cannot be read")
 
 
-def test_stream_is_read_up_to_what_is_asked_for() -> None:
+def test_a_stream_is_read_up_to_the_requested_position() -> None:
     """Damage that belongs to another process is ignored; what padding requests again is kept."""
 
     class Source:

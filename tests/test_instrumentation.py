@@ -177,7 +177,7 @@ def test_the_machines_own_sitecustomize_still_runs(tmp_path: Path) -> None:
     assert done.stdout.split() == ["yes", str(own / "sitecustomize.py"), "False"], done.stderr
 
 
-def test_an_interpreter_starts_although_the_trial_is_gone(tmp_path: Path) -> None:
+def test_an_interpreter_starts_although_the_trial_was_removed(tmp_path: Path) -> None:
     """Whatever is wrong with us, the user's process runs, and opens its files."""
     stage = Stage(tmp_path, "clean")
     (stage.folder / "trial.json").unlink()
@@ -191,7 +191,7 @@ def test_an_interpreter_starts_although_the_trial_is_gone(tmp_path: Path) -> Non
 # --- the decoder ---------------------------------------------------------------------------------------------------------
 
 
-def test_marked_files_say_what_befalls_their_decoder() -> None:
+def test_marked_files_name_the_effect_on_their_decoder() -> None:
     """The mark is read back, and nothing else looks like one."""
     assert [effect_of(marked(name, b"\xff\xd8")) for name in EFFECTS] == list(EFFECTS)
     assert effect_of(b"\xff\xd8") is None

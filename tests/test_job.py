@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def test_a_declaration_stands_at_the_factory() -> None:
+def test_a_declaration_is_stored_on_the_factory() -> None:
     """The decorator returns the factory itself, with what was declared and nothing else."""
 
     def factory(job: Any) -> list[Any]:
@@ -90,7 +90,7 @@ def test_none_leaves_a_promise_open(name: str) -> None:
         ({"ids": "id"}, "@loader(ids='id'): must be a function from a batch to its sample ids"),
     ],
 )
-def test_a_wrong_declaration_is_told_in_one_line(promises: dict[str, Any], says: str) -> None:
+def test_a_wrong_declaration_is_reported_in_one_line(promises: dict[str, Any], says: str) -> None:
     """The line names the promise, the value and what would do; it comes when the module is imported."""
     with pytest.raises(UserError) as caught:
         loader(**promises)

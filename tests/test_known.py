@@ -143,7 +143,7 @@ def test_an_entry_whose_check_holds_everywhere_is_stale(marks: tuple[Mark, ...],
 
 
 def test_an_entry_that_matches_nothing_in_trials_that_were_run_is_stale() -> None:
-    """An entry on a check that is not put to its trials is stale, also a flaky one."""
+    """An entry for a check that does not apply to its trials is stale, also a flaky one."""
     verdicts = [verdict(), verdict("honest-length", Mark.PASS, scenario="clean")]
     _, (text,) = known.apply(verdicts, [entry(check="honest-length", flaky=True)])
     assert text.startswith("k.toml, entry 1: honest-length in one-bad[*]: matches nothing")
@@ -211,7 +211,7 @@ def test_the_old_name_of_flaky_is_read(tmp_path: Path) -> None:
         known.load(written(tmp_path, text + "flaky = true\n"))
 
 
-def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
     """Every wrong name and value is reported in its own line, with file, entry and the nearest match."""
     path = written(
         tmp_path,
@@ -280,7 +280,7 @@ def test_a_file_is_found_by_its_path_or_by_a_name_that_comes_with_badbatch(tmp_p
         known.load(tmp_path)
 
 
-def test_the_files_that_come_along_are_in_order() -> None:
+def test_the_files_of_badbatch_are_valid() -> None:
     """Each entry of torch.toml names checks and scenarios that exist, is about torch's loader, and gives its own reason."""
     entries = known.load(known.find("torch"))
     assert entries

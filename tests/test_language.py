@@ -26,7 +26,8 @@ RETIRED = (
     r"befell|befalls?|kindred|heeds?|heeded|sundry|naught|nought",
     r"(is|are) told of|told apart|tells? of|comes? of it|came of it|bears? (an?|the|no) (id|mark|name|pid)",
     r"stands? in the way|as (it|they) stands?|(lie|lies|lay) beside",
-    r"so manieth|none other|no other than|nothing but zeros",
+    r"so manieth|none other|no other than|nothing but zeros|anew|merely|spoilt|affair|of ours|all the same(?=[.:;])",
+    r"(is|are|was|were|been) told|(hand|hands|handed) (over|out)|take[sn]? (it|them|what \w+) for",
 )
 _BAD = re.compile(rf"\b({'|'.join(RETIRED)})\b", re.IGNORECASE)
 

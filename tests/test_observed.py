@@ -75,7 +75,7 @@ STOPS = Observed("error", struck=1, errors=1, after="ends", surfaced_s=0.01)
 GOES_ON = dataclasses.replace(STOPS, after="goes on")
 
 
-def test_what_a_stop_costs_stands_first() -> None:
+def test_what_a_stop_costs_comes_first() -> None:
     """One bad sample: how many errors, what follows, and how many good samples do not arrive, and where."""
     facts = card([result(STOPS, Topology(0), 4), result(GOES_ON, Topology(2), 36), result(GOES_ON, Topology(2, 2), 36)])
     told = [str(fact) for fact in facts if fact.topic == "bad sample"]
@@ -103,7 +103,7 @@ def test_hangs_and_deaths() -> None:
     ]
 
 
-def test_skips_are_told_with_their_reasons_and_empty_ones_as_such() -> None:
+def test_skips_are_shown_with_their_reasons_and_empty_ones_as_such() -> None:
     """Reported skips with the given reasons; an empty reason, and samples left out without a report, are named as such."""
     reasons = {"OSError: a.jpg cut at 7": 1, "OSError: b.jpg cut at 11": 1}
     good = Observed("error", struck=2, reasons=reasons, without_reason=1)
@@ -115,7 +115,7 @@ def test_skips_are_told_with_their_reasons_and_empty_ones_as_such() -> None:
     )
 
 
-def test_the_card_goes_through_json_and_stands_before_the_verdicts() -> None:
+def test_the_card_survives_json_and_comes_before_the_verdicts() -> None:
     """A stored report shows the same card, at the head; one without observations shows none."""
     data = report().to_json()
     assert [entry["topic"] for entry in data["card"]][:1] == ["bad sample"]
@@ -128,7 +128,7 @@ def test_the_card_goes_through_json_and_stands_before_the_verdicts() -> None:
     assert "Observed" not in terminal.render(Report.from_json(data))
 
 
-def test_what_batches_of_each_worker_cost_is_told() -> None:
+def test_what_batches_of_each_worker_cost_is_shown() -> None:
     """Where it is declared: how many short batches come before the last, and what drop_last leaves out."""
     contract = dataclasses.replace(RAISES, tail="exact", short_batches="per-worker")
     ends = seen(history_of("0,2,4,6 1,3,5,7 8,10 9,11 end", workers=2, contract=contract))

@@ -51,7 +51,7 @@ def _must_run(command: list[str], folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-def test_the_wheel_holds_every_module(wheel: Path) -> None:
+def test_the_wheel_contains_every_module(wheel: Path) -> None:
     """Each module of the two folders is in the wheel, under the name badbatch, and no other module is."""
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if name.endswith(".py")}
@@ -59,7 +59,7 @@ def test_the_wheel_holds_every_module(wheel: Path) -> None:
     assert held == {f"badbatch/{module.as_posix()}" for module in modules}
 
 
-def test_the_wheel_holds_the_data_files(wheel: Path) -> None:
+def test_the_wheel_contains_the_data_files(wheel: Path) -> None:
     """Type marks, files of known failures, templates and the licence are in the wheel."""
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())

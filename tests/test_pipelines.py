@@ -74,7 +74,7 @@ def test_pictures_that_are_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_truncated_pictures_that_pillow_was_told_to_load(workers: int, tmp_path: Path) -> None:
+def test_truncated_pictures_that_pillow_is_set_to_load(workers: int, tmp_path: Path) -> None:
     """LOAD_TRUNCATED_IMAGES delivers a half-grey picture, and only the check on content fails."""
     trial = one(f"{FOLDER}:truncated", "imagefolder", "one-bad", tmp_path, Topology(workers))
     assert list(trial.blamed) == ["content-intact"]
@@ -85,7 +85,7 @@ def test_truncated_pictures_that_pillow_was_told_to_load(workers: int, tmp_path:
     assert diagnosis.id == "cut-picture-filled-up"
 
 
-def test_a_lazily_opened_picture_never_comes(tmp_path: Path) -> None:
+def test_a_lazily_opened_picture_never_arrives(tmp_path: Path) -> None:
     """From a worker a cut picture that nobody decoded cannot be pickled: its batch vanishes, and the consumer waits."""
     trial = one(f"{FOLDER}:lazy", "imagefolder", "lazy-picture", tmp_path, Topology(2), deadline_s=8.0)
     assert list(trial.blamed) == ["finite-epoch"]
@@ -95,7 +95,7 @@ def test_a_lazily_opened_picture_never_comes(tmp_path: Path) -> None:
     assert "image file is truncated" in diagnosis.text
 
 
-def test_a_lazily_opened_picture_comes_damaged_without_workers(tmp_path: Path) -> None:
+def test_a_lazily_opened_picture_arrives_damaged_without_workers(tmp_path: Path) -> None:
     """In the consumer's own process it arrives, as good as any, until somebody looks at it."""
     trial = one(f"{FOLDER}:lazy", "imagefolder", "lazy-picture", tmp_path)
     assert {check: verdict.witnesses for check, verdict in trial.blamed.items()} == {"content-intact": (5,)}

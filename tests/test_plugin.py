@@ -86,7 +86,7 @@ def test_many_failed_items_are_listed_by_promise(pytester: pytest.Pytester) -> N
     result.stdout.fnmatch_lines([f"{failed - len(lines)} more failed items are shown above with their cause*"])
 
 
-def test_a_broken_promise_is_red_and_told_once(pytester: pytest.Pytester) -> None:
+def test_a_broken_promise_is_red_and_shown_once(pytester: pytest.Pytester) -> None:
     """The failure is shown in five parts, in its own section, and pytest lists the failing item by its short id."""
     result = run(pytester, "--loader", "mine:doubling", *FEW)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -103,7 +103,7 @@ def test_paths_are_collected_beside_the_suite(pytester: pytest.Pytester) -> None
     assert result.parseoutcomes()["passed"] == 3
 
 
-def test_a_node_id_runs_that_check_alone(pytester: pytest.Pytester) -> None:
+def test_a_node_id_runs_only_that_check(pytester: pytest.Pytester) -> None:
     """A node id copied from the output selects it; one that is unknown is a usage error."""
     result = run(pytester, "--loader", "mine:honest", "badbatch::one-bad[workers=0]::no-lost-batches", "-v")
     result.assert_outcomes(passed=1)
@@ -281,7 +281,7 @@ def test_a_known_file_is_written_from_a_run(pytester: pytest.Pytester) -> None:
     again = run(pytester, *chosen, "--loader-write-known=new.toml")
     assert again.ret == pytest.ExitCode.USAGE_ERROR
     again.stderr.fnmatch_lines(["*cannot write new.toml: it already exists*"])
-    (pytester.path / "new.toml").write_text(text.replace("FILL IN: why is this failure accepted?", "a test of ours"))
+    (pytester.path / "new.toml").write_text(text.replace("FILL IN: why is this failure accepted?", "a test"))
     assert run(pytester, *chosen, "--loader-known=new.toml").ret == pytest.ExitCode.OK
 
 

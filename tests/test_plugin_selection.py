@@ -61,7 +61,7 @@ def test_own_tests_always_run(
     assert own | suite == ran(project, *arguments, ini=ini, testpaths=testpaths)
 
 
-def test_one_of_both_alone(project: pytest.Pytester) -> None:
+def test_only_one_of_both(project: pytest.Pytester) -> None:
     """--loader-only runs only the suite, --loader-off only the own tests, and a node id of the suite only that node."""
     assert {"suite"} == ran(project, "--loader-only", ini=True, testpaths=True)
     assert {"test_c"} == ran(project, "--loader-off", ini=True, testpaths=True)
@@ -69,7 +69,7 @@ def test_one_of_both_alone(project: pytest.Pytester) -> None:
     assert {"suite", "test_a"} == ran(project, SUITE, "test_a.py", ini=True, testpaths=True)
 
 
-def test_one_of_both_alone_in_parallel(project: pytest.Pytester) -> None:
+def test_only_one_of_both_in_parallel(project: pytest.Pytester) -> None:
     """With pytest-xdist it is the same."""
     pytest.importorskip("xdist")
     assert {"suite"} == ran(project, "--loader-only", "-n", "1", ini=True)

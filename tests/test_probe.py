@@ -30,7 +30,7 @@ def refused(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["of_files", "lazily"])
-def test_a_loader_of_files_without_sources_is_told_to_declare_them(name: str) -> None:
+def test_a_loader_of_files_without_sources_must_declare_them(name: str) -> None:
     """The line says that job.root is None with this source, and what to declare."""
     line = refused(name)
     assert "NoneType" in line
@@ -38,14 +38,14 @@ def test_a_loader_of_files_without_sources_is_told_to_declare_them(name: str) ->
     assert '@loader(sources=("imagefolder",))' in line
 
 
-def test_a_loader_of_a_data_set_that_declares_files_is_told_so() -> None:
+def test_a_loader_of_a_data_set_that_declares_files_gets_that_error() -> None:
     """The same the other way round."""
     line = refused("of_a_dataset")
     assert "job.dataset is None with source 'jsonl'" in line
     assert '@loader(sources=("map",))' in line
 
 
-def test_a_class_that_takes_a_folder_is_told_that_it_gets_a_job() -> None:
+def test_a_class_that_takes_a_folder_gets_the_error_that_it_gets_a_job() -> None:
     """A class whose only parameter is not called dataset is called with the job."""
     assert "it is called with one argument, the job: its files are in job.root" in refused("OfRoot")
 

@@ -260,7 +260,7 @@ def test_a_cell_is_the_worst_of_its_trial(marks: tuple[Mark, ...], flaky: tuple[
     assert line.split() == ["clean", sign]
 
 
-def test_a_defect_is_told_once() -> None:
+def test_a_defect_is_shown_once() -> None:
     """Failures of one check with one diagnosis are one, whatever scenario, topology and numbers they have."""
     found = digest.digest(report())
     told = [(group.verdict.check, group.trials) for group in found.broken]
@@ -342,7 +342,7 @@ def test_consequences_stand_under_their_cause() -> None:
     assert "full-batches" not in [group.verdict.check for group in found.broken]
 
 
-def test_a_consequence_of_what_did_not_fail_stands_for_itself() -> None:
+def test_a_consequence_of_what_did_not_fail_is_shown_itself() -> None:
     """If the cause is known, or did not fail, its consequence is shown like any other failure."""
     known = verdict("no-lost-batches", Mark.KNOWN, "one-bad", WORKERS, reason="so it is")
     orphan = verdict("full-batches", Mark.FAIL, "one-bad", WORKERS, promised="a", happened="b", cause="no-lost-batches")
@@ -496,7 +496,7 @@ def test_files_of_samples_on_disk_are_named() -> None:
     assert stored(found).verdicts == found.verdicts
 
 
-def test_html_tells_what_the_text_tells() -> None:
+def test_html_says_what_the_text_says() -> None:
     """Every broken promise, reason and entry of the text is on the page as well."""
     words = " ".join("".join(Page(htmlfile.dumps([report()])).words).split())
     found = digest.digest(report())

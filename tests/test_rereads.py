@@ -50,7 +50,7 @@ def test_a_sample_that_is_read_without_end_is_a_proof(record: Recorder, rereads:
     assert rereads.endless() == f"sample 5 was read {MOST_READS} times, and the consumer got nothing"
 
 
-def test_what_the_consumer_gets_begins_the_count_anew(record: Recorder, rereads: Rereads) -> None:
+def test_what_the_consumer_gets_resets_the_count(record: Recorder, rereads: Rereads) -> None:
     """Many reads of a sample over many batches are none too many; other samples are progress."""
     for number in range(3 * MOST_READS):
         read(record, 5)

@@ -99,7 +99,7 @@ def test_a_plain_stream_splits_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", ["stream", "sharded_stream"])
-def test_a_stream_goes_on_past_an_error(kind: str) -> None:
+def test_a_stream_continues_after_an_error(kind: str) -> None:
     """The source's iterator raises once for a struck sample, and then gives the next: what is lost is lost elsewhere."""
     iterator = iter(dataset_of(kind, 4, Reader(FaultPlan({1: Raise()})), 0, 1))
     assert 0 == next(iterator)["id"]
@@ -258,7 +258,7 @@ def reads_of(iterator: Iterator[Any]) -> list[Any]:
             found.append(type(error))
 
 
-def test_a_map_style_data_set_is_struck_by_index() -> None:
+def test_faults_of_a_map_style_data_set_go_by_index() -> None:
     """The wrapper has the data set's length, samples and attributes, but for those that the plan strikes."""
     dataset = faulty(Squares(), {2: Raise()})
     assert 5 == len(dataset)
@@ -280,7 +280,7 @@ def test_any_sequence_is_a_map_style_data_set(plain: Any) -> None:
 
 
 @pytest.mark.parametrize("stream", [Counting(), Counted()])
-def test_a_stream_is_struck_by_position(stream: Any) -> None:
+def test_faults_of_a_stream_go_by_position(stream: Any) -> None:
     """Each iterator counts for itself, and continues after the error, whether the stream has a length or not."""
     dataset = faulty(stream, {2: Raise()})
     assert issubclass(type(dataset), IterableDataset)
@@ -330,7 +330,7 @@ def test_a_loader_takes_a_wrapped_data_set() -> None:
         (3, {}, "faulty() wraps data sets, and an int can be neither indexed nor iterated"),
     ],
 )
-def test_what_cannot_be_wrapped_is_told_in_one_line(dataset: Any, plan: Any, says: str) -> None:
+def test_what_cannot_be_wrapped_is_reported_in_one_line(dataset: Any, plan: Any, says: str) -> None:
     """The line says what was given and what would do."""
     with pytest.raises(UserError) as caught:
         faulty(dataset, plan)

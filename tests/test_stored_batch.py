@@ -146,7 +146,7 @@ def test_pictures_too_small_for_a_mark_may_be_nameless(shelf: Shelf) -> None:
     assert shelf.read((images, labels), "imagefolder") == ([1, -1], [WHOLE, WRONG])
 
 
-def test_pictures_that_nobody_can_know_are_told(shelf: Shelf) -> None:
+def test_pictures_without_an_id_are_reported(shelf: Shelf) -> None:
     """A batch in which no picture has a readable mark is refused, with advice."""
     with pytest.raises(UnreadableBatch, match=r"no id mark can be read .* give it a key named path or id, or declare @loader"):
         shelf.read((torch.rand(2, 3, 64, 64), torch.tensor([1, 2])), "imagefolder")
@@ -259,7 +259,7 @@ def test_batches_that_say_nothing_are_refused(shelf: Shelf) -> None:
             shelf.read(batch, "parquet")
 
 
-def test_a_skip_is_told_by_number_path_or_key(shelf: Shelf) -> None:
+def test_a_skip_is_reported_by_number_path_or_key(shelf: Shelf) -> None:
     """On disk a loader may name what it skips as it knows it; what names nothing is refused with the names that do."""
     paths, skips = shelf.paths(), Skips()
     on_skip = OnSkip(skips, shelf.reader("imagefolder").names)  # type: ignore[arg-type]

@@ -66,7 +66,7 @@ def test_what_the_contract_allows_spoils_nothing() -> None:
                           "three-epochs[workers=2,persistent]", "three-epochs[workers=2,ranks=2,persistent]"}),
     ],
 )  # fmt: skip
-def test_where_persistent_workers_are_asked_for(honours: bool | None, when: Any, expected: set[str]) -> None:
+def test_where_persistent_workers_are_used(honours: bool | None, when: Any, expected: set[str]) -> None:
     """By default at one rank, where a later epoch could show them, and only of loaders that honour them; else n/a."""
     options = Options(scenarios=("clean", "three-epochs"), persistent_workers=when)
     contract = dataclasses.replace(PADS, persistent_workers=honours)
@@ -92,7 +92,7 @@ def test_quick_asks_ten_scenarios_in_two_topologies() -> None:
         Options(quick=True, scenarios=("clean",))
 
 
-def test_the_worst_of_several_runs_stands_with_its_rate() -> None:
+def test_the_worst_of_several_runs_is_kept_with_its_rate() -> None:
     """A verdict that is not the same each time is the worst of them, and says how often it failed."""
     good, bad = judge(history_of("0-3 4-7 8-11 end")), judge(history_of("0-3 8-11 end"))
     [lost] = [verdict for verdict in merge([good, bad, good]) if verdict.check == "no-lost-batches"]
@@ -118,7 +118,7 @@ def test_the_worst_of_several_runs_stands_with_its_rate() -> None:
         ("consumer", "one-bad", "map", True),
     ],
 )
-def test_a_fault_is_not_put_to_the_consumers_own_process(readers: Any, scenario: str, source: str, asked: bool) -> None:
+def test_a_fault_is_not_tested_in_the_consumers_own_process(readers: Any, scenario: str, source: str, asked: bool) -> None:
     """Faults that no loader survives are not tested with a loader that declares who reads; a hung thread can be timed out."""
     contract = Contract(readers=readers)
     assert (stays_away(contract, Topology(2), scenarios.find(scenario, source)) == "") is asked
@@ -147,7 +147,7 @@ def test_a_timeout_is_as_long_as_a_start_needs(wait: float, timeout: float) -> N
 
 
 @pytest.mark.parametrize(("excuses", "late"), [(0, 0), (1, 0), (9, 3)])
-def test_who_is_late_on_a_busy_machine_is_asked_again_alone(
+def test_a_trial_that_is_late_on_a_busy_machine_is_run_again_alone(
     excuses: int, late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure by the clock counts only if nothing ran at the same time; then it is confirmed like any other."""

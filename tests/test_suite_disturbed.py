@@ -121,7 +121,7 @@ def test_a_clean_trial_that_was_ended_from_outside_does_not_blame_the_loader(sto
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_claim_whose_process_died_is_run_as_often_as_asked(
+def test_a_claim_whose_process_died_is_run_the_requested_number_of_times(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process claimed a trial of three repetitions and died: all three are run here, and the suite ends."""

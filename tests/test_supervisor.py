@@ -154,7 +154,7 @@ def test_a_stopped_warden_is_killed_in_the_end(run: Run, monkeypatch: pytest.Mon
     assert "lost" == history.ended.cut
 
 
-def test_a_killed_warm_process_is_told_and_takes_its_trials_along(tmp_path: Path) -> None:
+def test_a_killed_zygote_is_reported_and_its_trials_are_lost(tmp_path: Path) -> None:
     """kill -9 of the process that forks the trials is an error of the harness, and leaves nothing."""
     with Supervisor(LOADER, ROGUES) as own:
         trial = Trial(own, tmp_path / "trial", spec("torch_loader", {5: Hang()}, workers=2), [])
@@ -316,7 +316,7 @@ def test_a_module_that_is_no_loader_is_refused_in_one_line(refusals: dict[str, s
     assert "\n" not in refusals[name]
 
 
-def test_a_daemon_of_a_failed_import_is_gone(refusals: dict[str, str]) -> None:
+def test_a_daemon_of_a_failed_import_is_ended(refusals: dict[str, str]) -> None:
     """What a module started before its import failed has ended."""
     assert refusals
     assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", NAP]]

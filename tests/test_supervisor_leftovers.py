@@ -87,7 +87,7 @@ def waited(supervisor: Supervisor, temporary: Path, tmp_path_factory: pytest.Tem
     return found
 
 
-def test_a_child_that_outlives_its_loader_is_told_twice(waited: dict[str, History]) -> None:
+def test_a_child_that_outlives_its_loader_is_reported_twice(waited: dict[str, History]) -> None:
     """It is seen from inside, after the loader was closed, and from outside, after its rank had ended."""
     history = waited["child"]
     [inside] = history.of(Kind.LEFTOVER)
@@ -96,7 +96,7 @@ def test_a_child_that_outlives_its_loader_is_told_twice(waited: dict[str, Histor
     assert history.complete
 
 
-def test_temporary_files_are_told_and_removed(waited: dict[str, History]) -> None:
+def test_temporary_files_are_reported_and_removed(waited: dict[str, History]) -> None:
     """What a loader leaves in its temporary folder is in the record, and no longer on the disk."""
     history = waited["files"]
     names = sorted(history.text(event) for event in history.of(Kind.LEFTOVER))
@@ -173,7 +173,7 @@ def test_a_stall_shows_what_it_waits_for(waited: dict[str, History], name: str) 
     assert (2 if name == "workers" else 1) == history.stacks.count(function)
 
 
-def test_a_stopped_process_is_told_as_stopped(waited: dict[str, History]) -> None:
+def test_a_stopped_process_is_reported_as_stopped(waited: dict[str, History]) -> None:
     """What cannot answer for its stacks is known by its state."""
     [process] = waited["stops itself"].ended.evidence
     assert "stopped" == process["state"]
@@ -200,7 +200,7 @@ def test_a_trial_in_a_fresh_interpreter_runs_to_its_end(waited: dict[str, Histor
     assert (3 if name == "daemons" else 0) == len(history.ended.leftovers)
 
 
-def test_a_crash_in_a_fresh_interpreter_is_told(waited: dict[str, History]) -> None:
+def test_a_crash_in_a_fresh_interpreter_is_reported(waited: dict[str, History]) -> None:
     """A segmentation fault ends the rank and is reported as that."""
     assert (-11,) == waited["fresh, crash"].ended.ranks
     assert [5] == waited["fresh, crash"].struck.tolist()

@@ -77,7 +77,7 @@ def test_whatever_the_loader_raises_reaches_the_record(run: Run, name: str, erro
     assert history.complete
 
 
-def test_a_loader_with_awkward_manners_is_told_for_each_of_them(run: Run) -> None:
+def test_a_loader_with_awkward_manners_is_reported_for_each_of_them(run: Run) -> None:
     """Errors of len(), of what is skipped and of close() are recorded where they come up, and end nothing."""
     history = run("awkward")
     assert EVERYTHING == delivered(history)
@@ -87,7 +87,7 @@ def test_a_loader_with_awkward_manners_is_told_for_each_of_them(run: Run) -> Non
     assert ["builtins.RuntimeError: no end today"] == errors(history, Where.CLOSE)
 
 
-def test_a_report_that_makes_no_sense_is_told_in_one_line(run: Run) -> None:
+def test_an_invalid_report_is_reported_in_one_line(run: Run) -> None:
     """What ``skipped`` contains is read as a count or as ids, or reported as neither."""
     history = run("babbling")
     assert history.complete
@@ -108,7 +108,7 @@ def test_a_report_that_makes_no_sense_is_told_in_one_line(run: Run) -> None:
         ("unspeakable", "the batch cannot be read: UnspeakableError"),
     ],
 )
-def test_a_loader_whose_work_cannot_be_read_is_told_in_one_line(run: Run, name: str, says: str) -> None:
+def test_a_loader_whose_work_cannot_be_read_is_reported_in_one_line(run: Run, name: str, says: str) -> None:
     """No iterable, no ids, a batch that fights back: the trial ends, and one line says why nothing was read."""
     history = run(name)
     assert history.complete

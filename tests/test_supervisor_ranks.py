@@ -51,7 +51,7 @@ def test_trials_at_the_same_time_have_ports_of_their_own(
     assert [delivered(history) for history in histories] == [EVERYTHING] * 4
 
 
-def test_one_rank_is_told_of_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_rank_has_no_variables_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trial of one rank has none of the variables of torchrun, also where badbatch itself was started by it."""
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"):
         monkeypatch.setenv(name, "1")

@@ -152,7 +152,7 @@ def noticed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def looks(program: str, folder: Path, deadline_s: float = 300.0) -> Iterator[str]:
-    """What is said of a program in one look after the other, since it is ready."""
+    """The messages about a program in one look after the other, after it is ready."""
     began = time.monotonic()
     with child(
         [sys.executable, "-c", textwrap.dedent(program)], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -170,7 +170,7 @@ def looks(program: str, folder: Path, deadline_s: float = 300.0) -> Iterator[str
 @pytest.mark.usefixtures("noticed_soon")
 @pytest.mark.parametrize("name", ENDLESS)
 def test_what_nothing_can_wake_is_proved(name: str, tmp_path: Path) -> None:
-    """All threads wait without a clock: it is said in words, as soon as they all wait."""
+    """All threads wait without a clock: the message says so as soon as they all wait."""
     found = looks(ENDLESS[name], tmp_path)
     assert next(filter(None, found)).endswith("and no clock wakes any of them before the deadline")
     found.close()  # type: ignore[attr-defined]
@@ -179,7 +179,7 @@ def test_what_nothing_can_wake_is_proved(name: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("noticed_soon")
 @pytest.mark.parametrize("name", GOES_ON)
 def test_what_may_go_on_is_never_proved(name: str, tmp_path: Path) -> None:
-    """A clock, a descriptor that others have, or a call that is not known: nothing is said."""
+    """A clock, a descriptor that others have, or an unknown system call: there is no message."""
     found = looks(GOES_ON[name], tmp_path)
     assert {""} == {next(found) for _ in range(12)}
     found.close()  # type: ignore[attr-defined]

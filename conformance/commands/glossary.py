@@ -62,7 +62,7 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "corpus",
-        "The folder of a source on disk, with a manifest that says of each sample whether it is good or damaged. badbatch corpus "
+        "The folder of a source on disk, with a manifest that says for each sample whether it is good or damaged. badbatch corpus "
         "make makes one; the suite makes one for each scenario on disk.",
         see=("manifest", "recipe"),
     ),
@@ -276,7 +276,7 @@ WORDS: tuple[Term, ...] = (
         see=("cut", "deadline"),
     ),
     Term(
-        "state", "What a manifest says of a stored sample: good, damaged, contested, hangs, slow or missing.", also=("states",)
+        "state", "What a manifest says about a stored sample: good, damaged, contested, hangs, slow or missing.", also=("states",)
     ),
     Term(
         "substitute",

@@ -84,7 +84,7 @@ def retry_without_end(case: Case) -> str | None:
     if times[most] < _RETRIES or raised >= times[most] // 2 or times[most] <= 2 * case.workers * case.ranks:
         return None
     if len(case.faults) and not np.any(case.faults["sample"] == most):
-        return None  # a good sample that stands for many damaged ones
+        return None  # a good sample that represents many damaged ones
     return f"sample {most} was read {times[most]} times in one epoch, and {count(raised, 'error')} followed"
 
 

@@ -31,7 +31,7 @@ def _after(events: Events, moment: np.void) -> Events:
 
 
 def _beyond_its_batch(case: Case) -> bool:
-    """Whether more samples are gone than those that share a batch with a damaged one."""
+    """Whether more samples are lost than those that share a batch with a damaged one."""
     gone = case.lost | (case.missing & ~case.read)
     return _number(gone) > _number(case.mask(case.faults["sample"])) * (case.spec.batch_size - 1)
 
@@ -291,7 +291,7 @@ def batch_lost_worker_alive(case: Case) -> str | None:
 
 
 def _beside_a_fault(case: Case) -> Mask:
-    """The samples that the process which met a fault read so near to it that they may be of the same batch."""
+    """The samples that the process with a fault read so near to it that they may be in the same batch."""
     beside = case.mask(case.faults["sample"])
     reach = case.spec.batch_size - 1
     for pid in np.unique(case.faults["pid"]):
@@ -320,7 +320,7 @@ def error_dropped_with_its_batch(case: Case) -> str | None:
         return None
     number = _number(lost)
     return (
-        f"no error tells of sample {faults[0]['sample']}, which {case.reader(faults[0])} read, and "
+        f"no error reports sample {faults[0]['sample']}, which {case.reader(faults[0])} read, and "
         f"{count(number, 'sample')} beside it ({spans(np.flatnonzero(lost))}) did not come either: the epoch went on without the batch"
     )
 

@@ -173,7 +173,7 @@ class Pool:
     def run(self, specs: Iterable[TrialSpec]) -> Iterator[tuple[TrialSpec, History]]:
         """Run trials, and yield each with its history when it ends, in the order in which they end.
 
-        The trial's folder is removed when the next one is asked for. Leaving the iterator early ends the other trials.
+        The trial's folder is removed when the next one is requested. Leaving the iterator early ends the other trials.
         """
         self.start()
         for spec in specs:

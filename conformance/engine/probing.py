@@ -30,7 +30,7 @@ def complete(
         run: runs trials; gives their histories in the order of the trials.
 
     Raises:
-        LoaderError: the loader cannot be held to anything: it cannot be built, iterated or read.
+        LoaderError: the loader cannot be judged: it cannot be built, iterated or read.
     """
     workers = 0 if contract.workers is None or 0 in contract.workers else min(contract.workers)
     ranks = 1 if contract.ranks is None or 1 in contract.ranks else min(contract.ranks)

@@ -233,7 +233,7 @@ SCENARIOS: tuple[DiskScenario, ...] = (
                      jsonl=Strike("cut-line", {"keep": 0.5, "newline": True}),
                  )),
     *_families(),
-    DiskScenario("missing-file", "A file that an index names is gone; a loader that lists the folder never notices.",
+    DiskScenario("missing-file", "A file that an index names is missing; a loader that lists the folder never notices.",
                  on=_pictures("missing-file")),
     DiskScenario("no-permission", "A file without permission to read it.", on=_pictures("no-permission")),
     DiskScenario("hung-read", "A read from a stalled network file system never returns.", needs_workers=True, timed=True,

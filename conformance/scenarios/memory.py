@@ -42,7 +42,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("one-bad", "One truncated file in the set: the most common fault.", Raise(), "one", settings=_LOCKSTEP),
     Scenario("first-bad", "The very first read fails.", Raise(), "first"),
     Scenario("last-bad", "The very last read fails, when prefetching has ended.", Raise(), "last"),
-    Scenario("whole-batch-bad", "A directory, or a part of a shard, is gone: every sample of one batch is damaged.",
+    Scenario("whole-batch-bad", "A directory, or a part of a shard, is missing: every sample of one batch is damaged.",
              Raise(), "batch", settings=_LOCKSTEP),
     Scenario("run-of-bad", "A part of the disk was lost: three batches in a row are damaged.", Raise(), "run"),
     Scenario("one-sided-damage", "All damage is in the share of one rank: its share shrinks, and the others wait.",
@@ -70,7 +70,7 @@ SCENARIOS: tuple[Scenario, ...] = (
              "careful loaders treat the two differently.", Errno("EIO"), "one"),
     Scenario("too-many-files", "A data set that leaks descriptors reaches the limit of its worker (EMFILE): loaders mistake it for a "
              "failure of their own pipes.", Errno("EMFILE"), "one"),
-    Scenario("disk-full", "A data set that caches what it reads meets a full disk (ENOSPC): loaders mistake it for a failure of their own "
+    Scenario("disk-full", "A data set that caches what it reads fills the disk (ENOSPC): loaders mistake it for a failure of their own "
              "cache.", Errno("ENOSPC"), "one"),
     Scenario("read-timed-out", "A network file system gives up (ETIMEDOUT): Python raises a TimeoutError, which is also what a "
              "loader raises after its own timeout.", Errno("ETIMEDOUT"), "one"),

@@ -1,4 +1,4 @@
-"""Checks what the user asked for, before anything is written."""
+"""Checks the user's options, before anything is written."""
 
 from __future__ import annotations
 

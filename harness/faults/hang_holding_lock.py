@@ -31,4 +31,4 @@ class HangHoldingLock(Fault):
         read.took_hold()
         # The default kind of mutex deadlocks here on Linux and macOS. Elsewhere it may report EDEADLK.
         code = libc.pthread_mutex_lock(mutex)
-        raise OSError(code, f"hang-holding-lock cannot be carried out on this platform: {os.strerror(code)}")
+        raise OSError(code, f"hang-holding-lock does not work on this platform: {os.strerror(code)}")
