@@ -11,7 +11,7 @@ import pytest
 from badbatch.conformance.judging.observed import Observed
 from badbatch.conformance.judging.verdict import Diagnosis, Mark, Verdict
 from badbatch.conformance.judging.verdict import Entry as VerdictEntry
-from badbatch.conformance.report.card import Fact
+from badbatch.conformance.report.observations import Fact
 from badbatch.conformance.report.result import Entry as TrialEntry
 from badbatch.conformance.report.result import TrialResult
 from badbatch.conformance.report.run import Run

@@ -23,6 +23,7 @@ from ..judging.ledger import Stop
 from ..judging.observed import observe
 from ..judging.verdict import Verdict
 from ..report.model import Report
+from ..report.observations import measured
 from ..report.result import TrialResult
 from ..report.run import Run
 from .artifacts import keep_pictures
@@ -126,7 +127,7 @@ def trial_result(history: History, verdicts: Sequence[Verdict], folder: Path | N
         skipped=epoch.reported_total or 0,
         arrivals_expected=int(np.count_nonzero(expected.good)) - expected.drop_budget,
         folder=folder,
-        observed=observe(history, ledger, expected),
+        observed=dataclasses.replace(observe(history, ledger, expected), more=measured(history, ledger, expected)),
     )
 
 

@@ -53,6 +53,8 @@ class Observed(Plain):
     """There, with ``drop_last``: good samples of the first epoch that were left out with the partial batches."""
     kept: tuple[str, ...] = ()
     """What the loader's process keeps until it exits, only once however many loaders are built: kinds and names."""
+    more: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """What each registered observation (:mod:`badbatch.conformance.report.observations`) keeps of the trial, by its name."""
 
 
 def observe(history: History, ledger: Ledger, expected: Expectation) -> Observed:

@@ -6,14 +6,13 @@ The cost of one bad sample comes first.
 from __future__ import annotations
 
 import collections
-import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from ...harness.plain import Plain
 from ..checks.base import count
 from .general import general
+from .observations import Fact, rows
 from .places import Column, in_words
 from .result import TrialResult
 
@@ -21,20 +20,6 @@ K = TypeVar("K")
 
 _CUT = ("stalled", "out of time")
 _MOST = 3  # different behaviours that one line of the card lists
-
-
-@dataclasses.dataclass(frozen=True)
-class Fact(Plain):
-    """One line of the card."""
-
-    topic: str
-    """``bad sample``, ``errors``, ``hung read``, ``death``, ``skips``, ``delay``, ``batches`` or ``kept``."""
-    text: str
-    places: tuple[str, ...] = ()
-    """Where it was observed; empty: in every trial that shows it."""
-
-    def __str__(self) -> str:
-        return f"{self.text} — {'; '.join(self.places)}" if self.places else self.text
 
 
 def card(trials: Sequence[TrialResult]) -> tuple[Fact, ...]:
@@ -52,7 +37,7 @@ def card(trials: Sequence[TrialResult]) -> tuple[Fact, ...]:
         *_skips(trials),
         *_surfaces(errors),
         *_batches(trials),
-        *_kept(trials),
+        *rows(trials),
     )
 
 
@@ -70,13 +55,6 @@ def _batches(trials: Sequence[TrialResult]) -> list[Fact]:
         text = f"drop_last leaves out {count(number, 'good sample')}, the partial batches of all workers"
         facts.append(Fact("batches", text, _places(some, [trial for trial in trials if trial.spec.drop_last])))
     return facts
-
-
-def _kept(trials: Sequence[TrialResult]) -> list[Fact]:
-    """What stays in the process once, however many loaders are built."""
-    found = list(dict.fromkeys(name for trial in trials for name in trial.observed.kept))
-    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-    return [Fact("kept", f"until exit: {', '.join(found[:_MOST])}{more}")] if found else []
 
 
 def _behaviours(topic: str, trials: Sequence[TrialResult]) -> list[Fact]:

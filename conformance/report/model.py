@@ -15,8 +15,9 @@ from ...harness.plain import from_plain, to_plain
 from ...harness.trial.spec import Topology
 from ..judging.verdict import Entry as VerdictEntry
 from ..judging.verdict import Mark, Verdict
-from .card import Fact, card
+from .card import card
 from .headline import conclusion, first_failures, short, totals
+from .observations import Fact
 from .printable import printable
 from .result import Entry as TrialEntry
 from .result import TrialResult

@@ -1,4 +1,4 @@
-"""The scenarios by name: :mod:`.memory` and :mod:`.disk` contain the tables.
+"""The scenarios by name: :mod:`.memory` and :mod:`.disk` contain the tables, and any other module may have one.
 
 Other packages add their own by entry points of the group ``badbatch.scenarios``.
 """
@@ -6,6 +6,8 @@ Other packages add their own by entry points of the group ``badbatch.scenarios``
 from __future__ import annotations
 
 import fnmatch
+import importlib
+import pkgutil
 from collections.abc import Iterator, Sequence
 
 from ...harness.articles import with_article
@@ -13,7 +15,7 @@ from ...harness.contract.source_names import DEFAULT
 from ...harness.errors import UserError
 from ...harness.nearest import listed, unknown
 from ...harness.plugins import SCENARIOS, load
-from . import disk, memory
+from . import disk
 from .base import Scenario
 
 
@@ -26,7 +28,14 @@ def _added() -> Iterator[Scenario]:
             yield scenario
 
 
-_ALL: tuple[Scenario, ...] = (*memory.SCENARIOS, *disk.SCENARIOS, *_added())
+def _own() -> Iterator[Scenario]:
+    """The tables named ``SCENARIOS`` of the modules of this package: those in memory and on disk come first."""
+    others = (module.name for module in pkgutil.iter_modules(__path__) if module.name not in ("memory", "disk"))
+    for name in ("memory", "disk", *others):
+        yield from getattr(importlib.import_module(f"{__name__}.{name}"), "SCENARIOS", ())
+
+
+_ALL: tuple[Scenario, ...] = (*_own(), *_added())
 ON_DISK = tuple(scenario for scenario in _ALL if isinstance(scenario, disk.DiskScenario))
 """The scenarios over corpora, those of other packages included."""
 PLAIN = tuple(scenario for scenario in _ALL if not isinstance(scenario, disk.DiskScenario))
