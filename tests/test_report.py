@@ -15,6 +15,7 @@ import pytest
 from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.report import digest, files, jsonfile, junit, matrix, terminal
 from badbatch.conformance.report import html as htmlfile
+from badbatch.conformance.report.broken import broken_promises
 from badbatch.conformance.report.model import Report
 from badbatch.conformance.report.printable import printable
 from badbatch.harness.errors import UserError
@@ -564,3 +565,32 @@ def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     """A report that is written to - goes to standard output, and is whole."""
     files.write("json", Path("-"), [report()])
     assert Report.from_json(json.loads(capsys.readouterr().out)).to_json() == report().to_json()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("cannot open /data/a/1.jpg", "cannot open /mnt/b/77.png", True),
+        ("cannot open 'a/1.jpg', 'a/2.jpg'", "cannot open 'a/1.jpg'", True),
+        ("lock 0x7f3a1c held by job 1f3c9ab2e7", "lock 0x55d0 held by job 77ab01cd22", True),
+        ("3f2b8c1e-77aa-4b2e-9c1d-0a1b2c3d4e5f is gone", "00000000-77aa-4b2e-9c1d-0a1b2c3d4e5f is gone", True),
+        ("1 temporary file more: cache-zq9vfbq9", "3 temporary files more: cache-a81mmw2p", True),
+        ("loss 1e-05 after 3 steps", "loss 0.25 after 1 step", True),
+        ("3 good samples never arrived after sample 5 had its fault (hang) in worker 1",
+         "1 good sample never arrived after sample 7 had its fault (frozen) in the reading process of rank 1", True),
+        ("3 good samples never arrived after sample 5 had its fault (hang) in worker 1",
+         "3 good samples never arrived after sample 5 had its fault (raise) in worker 1", False),
+        ("epoch 0: call 2 of next() never returned (no process worked or recorded anything; ended after 13 s)",
+         "epoch 0, rank 1: call 7 of next() never returned (ended at the deadline, after 30 s)", True),
+        ("the training process itself died (killed by signal 11)", "the training process itself died (exit code 1)", True),
+        ("len() said 13, and 12 batches came in epoch 0", "len() said 7, and 1 batch came in epoch 0", True),
+        ("the consumer got KeyError: 5", "the consumer got ValueError: 5", False),
+        ("it says only: worker 1 failed", "it says only: a subprocess has ended unexpectedly", False),
+    ],
+)
+def test_a_failure_is_shown_once_whatever_differs_between_trials(one: str, other: str, same: bool) -> None:
+    """Two failures of one check without a diagnosis are one, unless they say something else than other names and numbers."""
+    first = Verdict("m:a", "one-bad", "map", Topology(), "contract-kept", Mark.FAIL, "promised", one)
+    second = dataclasses.replace(first, scenario="first-bad", topology=Topology(2, 2), promised="promised on rank 1", happened=other)
+    report = dataclasses.replace(small_report(), verdicts=(first, second))
+    assert len(broken_promises(report, {})) == (1 if same else 2)

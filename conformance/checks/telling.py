@@ -163,7 +163,7 @@ def _half_way(history: History, epoch: Epoch) -> Iterator[Violation]:
         if after:
             yield Violation(
                 "after an error the iterator is finished, or keeps failing",
-                f"{count(after, 'batch')} still came after it",
+                f"{count(after, 'batch')} came after the error",
             )
 
 

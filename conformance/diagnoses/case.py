@@ -101,7 +101,7 @@ class Case:
 
     def in_worker(self, events: Events) -> Mask:
         """For each event of a reader, whether another process than the consumer wrote it."""
-        consumers = np.array([self.consumers.get(rank, -1) for rank in range(self.ranks)])
+        consumers = np.array([self.consumers.get(rank, -1) for rank in range(self.spec.most_ranks)])
         elsewhere: Mask = events["pid"] != consumers[events["rank"]]
         return elsewhere
 
@@ -110,7 +110,8 @@ class Case:
         rank, pid, worker = int(event["rank"]), int(event["pid"]), int(event["worker"])
         of_rank = f" of rank {rank}" if self.ranks > 1 else ""
         if self.consumers.get(rank) == pid:
-            return f"the consumer's own process{of_rank}"
+            thread = "a thread of " if self.in_thread(event) else ""
+            return f"{thread}the consumer's own process{of_rank}"
         if worker < 0:
             pids, first = np.unique(self.reads[self.reads["rank"] == rank]["pid"], return_index=True)
             order = [int(other) for other in pids[np.argsort(first)] if other != self.consumers.get(rank)]
@@ -119,8 +120,8 @@ class Case:
 
     @property
     def ranks(self) -> int:
-        """The number of ranks."""
-        return self.spec.topology.ranks
+        """The number of ranks of the epoch in question."""
+        return len(self.epoch.stops)
 
     @property
     def workers(self) -> int:
@@ -194,9 +195,20 @@ class Case:
                 yield (int(event["time"]) - int(asked["time"])) / 1e9, event
                 asked = None
 
+    def _read_of(self, event: np.void) -> Events:
+        """The beginning of the read to which an event of a reader belongs; empty where it was not recorded."""
+        of_it = (self.reads["pid"] == event["pid"]) & (self.reads["sample"] == event["sample"]) & (self.reads["time"] <= event["time"])
+        found: Events = self.reads[of_it][-1:]
+        return found
+
+    def in_thread(self, event: np.void) -> bool:
+        """Whether the read of an event happened in another thread than the main one of its process."""
+        return bool(np.any(self._read_of(event)["flags"] == 1))
+
     def goes_on_reading(self, event: np.void) -> bool:
-        """Whether the process that wrote an event began another read after it."""
-        return bool(np.any((self.reads["pid"] == event["pid"]) & (self.reads["time"] > event["time"])))
+        """Whether the thread that wrote an event began another read after it."""
+        mine = (self.reads["pid"] == event["pid"]) & np.isin(self.reads["aux"], self._read_of(event)["aux"])
+        return bool(np.any(mine & (self.reads["time"] > event["time"])))
 
     def said(self, event: np.void) -> str:
         """The last line of the text of an event."""

@@ -174,7 +174,7 @@ def error_swallowed_by_thread(case: Case) -> str | None:
             continue
         if not case.missing[fault["sample"]] or case.epoch.stops[rank] not in (Stop.END, Stop.CUT):
             continue
-        if not died and (case.goes_on_reading(fault) or not _reads_ahead(case, rank)):
+        if not died and (case.goes_on_reading(fault) or not (case.in_thread(fault) or _reads_ahead(case, rank))):
             continue  # the consumer's own thread may have read it
         waits = case.waits_for_ever(rank)
         if waits or _beyond_its_batch(case):

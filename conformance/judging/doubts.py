@@ -55,7 +55,8 @@ def doubt(history: History) -> str:
     if why := too_short(history):
         return why
     if not history.complete:
-        return f"the trial did not run to its end: {history.ended}"
+        how = "its process exited with code 0 in the middle of it" if str(history.ended) == "ended" else str(history.ended)
+        return f"the trial did not run to its end: {how}"
     return ""
 
 

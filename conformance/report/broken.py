@@ -7,6 +7,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
+from ...harness.faults import registry as faults
 from ..checks.base import count
 from ..judging.verdict import CUT_SHORT_BY, Verdict
 from .general import general
@@ -129,15 +130,29 @@ def _told_once(members: Sequence[Verdict], follows: tuple[str, ...], lost: int, 
 def _defect(verdict: Verdict) -> tuple[str, str]:
     """What two failures with the same defect have in common: the check, and the diagnosis or, without one, what happened.
 
-    Numbers, paths, addresses in memory, and the number of the worker or rank, differ between trials and are ignored.
+    Numbers, paths, ids, addresses in memory, the number of the worker or rank, which of several faults with the same effect
+    took hold, and how a trial that never ended was cut, differ between trials and are ignored.
     """
     if verdict.diagnosis is not None:
         return verdict.check, verdict.diagnosis.id
-    text = general(f"{verdict.promised}: {verdict.happened}".partition(" (and ")[0])
-    text = re.sub(r"(, rank #| of rank #)", "", text)
+    text = _HOW_CUT.sub("", f"{verdict.promised}: {verdict.happened}".partition(" (and ")[0])
+    text = _FAULT.sub(lambda match: f"its fault ({_effect(match[1])})", text)
+    text = general(text)
+    text = re.sub(r"(,? (?:on |of )?rank #)", "", text)
     text = re.sub(r"worker #|the reading process", "it", text)
-    text = re.sub(r"# (\w+)", lambda match: f"# {_singular(match[1])}", text)
-    return verdict.check, re.sub(r"\bwere\b", "was", re.sub(r"\bare\b", "is", text))
+    text = re.sub(r"\bwere\b", "was", re.sub(r"\bare\b", "is", text))
+    # The noun of a number may have an adjective before it; a verb that loses its s does so in both texts.
+    return verdict.check, re.sub(r"# (\w+)( \w+)?", lambda match: f"# {_singular(match[1])}{_singular(match[2] or '')}", text)
+
+
+_HOW_CUT = re.compile(r" \((?:[^()]|\([^()]*\))*\bended (?:at|after)\b[^()]*\)|(?<=process itself died) \([^()]*\)")
+_FAULT = re.compile(r"its fault \(([a-z0-9-]+)\)")
+
+
+def _effect(kind: str) -> str:
+    """What a fault of this kind does; the kind itself, where it is not known here."""
+    fault = faults().get(kind)
+    return kind if fault is None else fault.effect.name.lower()
 
 
 def _singular(noun: str) -> str:

@@ -99,7 +99,8 @@ def _told(what: str, trials: Sequence[TrialResult]) -> str:
     head, comma, then = what.replace("an error", number).partition(",") if min(errors) else (what, "", "")
     missing = [trial.missing for trial in trials]
     expected = [trial.arrivals_expected for trial in trials]
-    lost = f"{_whole(missing)} of {_whole(expected)} good samples do not arrive" if any(missing) else "every good sample arrives"
+    verb = "does" if set(missing) == {1} else "do"
+    lost = f"{_whole(missing)} of {_whole(expected)} good samples {verb} not arrive" if any(missing) else "every good sample arrives"
     return f"{head}{when}{comma}{then}; {lost}"
 
 
