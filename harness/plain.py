@@ -1,6 +1,8 @@
-"""Values as plain data (what JSON holds) and back, by their types: one library, msgspec, does it for every dataclass.
+"""Converts values to plain data (what JSON contains) and back, by their types.
 
-msgspec is imported where it is used: a factory's module that declares a contract does not pay for it.
+One library, msgspec, does it for every dataclass.
+
+msgspec is imported on use: a factory's module that declares a contract need not import it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ P = TypeVar("P", bound="Plain")
 
 
 class Plain:
-    """A dataclass that goes through JSON and back."""
+    """A dataclass that can be written as JSON and read back."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields by name, as a JSON object; the inverse of :meth:`from_json`."""

@@ -142,7 +142,7 @@ def find(name: str) -> Check:
 
 
 def from_an_error(epoch: Epoch, expected: Expectation) -> str:
-    """The check that explains what an epoch lacks, where the loader raised although nothing is damaged; empty: it did not.
+    """The check that explains what an epoch lacks, if the loader raised although nothing is damaged; empty: it did not.
 
     For ``follows_from`` of a violation.
     """

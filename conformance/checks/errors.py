@@ -78,8 +78,8 @@ def error_names_sample(history: History, ledger: Ledger, expected: Expectation) 
 def _wordless(history: History, event: np.void, suspects: npt.NDArray[np.int64]) -> bool:
     """Whether the source raised without any text in the process in which the error surfaced.
 
-    An example is the plain StopIteration of a ``next()``: its traceback is whole, and there are no words that could have
-    been lost on the way.
+    An example is the plain StopIteration of a ``next()``: its traceback is complete, and it has no message that could
+    be lost.
     """
     done = history.of(Kind.READ_DONE, rank=int(event["rank"]))
     raised = done[(done["flags"] == 1) & np.isin(done["sample"], suspects) & (done["time"] <= event["time"])]

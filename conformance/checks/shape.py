@@ -52,7 +52,7 @@ def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Ite
 def _short_of_rank(
     history: History, epoch: Epoch, rank: int, got: Sizes, allowed: int, expected: Expectation
 ) -> tuple[str, str]:
-    """What was promised and what happened, where too many batches of a rank are short; empty texts: not too many are."""
+    """What was promised and what happened, if too many batches of a rank are short; otherwise empty texts."""
     size = history.spec.batch_size
     ended = epoch.stops[rank] is Stop.END
     before_last = got[:-1] if ended else got
@@ -66,7 +66,7 @@ def _short_of_rank(
 
 
 def _short_of_workers(history: History, epoch: Epoch, rank: int, got: Sizes, allowed: int) -> tuple[str, str]:
-    """The same, where each worker puts its own samples into batches and may end with a short one."""
+    """The same, if each worker batches its own samples and may end with a short batch."""
     size, workers = history.spec.batch_size, history.spec.topology.workers
     short = int(np.sum((got < size) & (got > 0)))
     if not allowed and short and history.spec.drop_last:
@@ -93,7 +93,7 @@ def _sizes(got: Sizes) -> str:
 
 
 def _plain(spec: TrialSpec) -> bool:
-    """Whether nothing else is asked than that an epoch is whole: there a trait that was only inferred is held against the loader."""
+    """Whether the trial only tests that an epoch is whole: only there an inferred trait can fail."""
     return spec.phases == (Phase(),) and not (spec.plan or spec.shuffle or spec.drop_last or spec.timeout_s)
 
 
@@ -156,9 +156,9 @@ def honest_length(history: History, ledger: Ledger, expected: Expectation) -> It
 
 
 def _as_if_together(history: History, epoch: Epoch, rank: int, said: int, expected: Expectation) -> bool:
-    """Whether len() counts the samples of a rank as if one process put them into batches, where each worker does.
+    """Whether len() counts the samples of a rank as if one process batched them, although each worker does.
 
-    torch documents its len() of such a loader as the best guess that there is.
+    torch documents that the len() of such a loader is only its best guess.
     """
     if not expected.per_worker:
         return False

@@ -84,7 +84,7 @@ def _owed_reports(owed: int, gone: np.ndarray) -> str:
 
 
 def _with_samples(text: str, owed: int, gone: np.ndarray) -> str:
-    """A number of skips with the samples; where one fault cost several samples, which can only be reported together, it says so."""
+    """A number of skips with the samples; if one fault cost several samples, which can only be reported together, it says so."""
     if owed == len(gone):
         return f"{text} ({spans(gone)})"
     return f"{text}, at least one for each fault ({spans(gone)}: {count(len(gone), 'sample')} of {count(owed, 'fault')})"
@@ -109,7 +109,7 @@ def contract_kept(history: History, ledger: Ledger, expected: Expectation) -> It
 
 
 def _cannot_be_built(history: History, damaged: bool) -> Iterator[Violation]:
-    """An error outside of the epoch; where something is damaged, an error in building counts as one of the epoch."""
+    """An error outside of the epoch. If something is damaged, an error in building counts as one of the epoch."""
     outside = (Where.LENGTH, Where.CLOSE, Where.REPORT) if damaged else (Where.FACTORY, Where.LENGTH, Where.CLOSE, Where.REPORT)
     failed = history.of(Kind.RAISED)
     failed = failed[np.isin(failed["flags"], outside)]

@@ -126,7 +126,10 @@ def _options(given: dict[str, Any]) -> Options:
 
 
 def _targets(given: dict[str, Any], formats: Mapping[str, Format[Any]]) -> dict[str, Path]:
-    """Take from what was given where each report is to go; checked before the run, so that a wrong path costs no run."""
+    """Where each report is written, taken from the options.
+
+    Checked before the run, so that a wrong path costs no run.
+    """
     from ..report.files import check_target
 
     paths = {name: given.pop(name.replace("-", "_"), None) for name in formats}

@@ -1,4 +1,4 @@
-"""What ``badbatch compare`` does: runs each loader, or reads its report, and puts the reports side by side."""
+"""Implements ``badbatch compare``: runs each loader, or reads its report, and puts the reports side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnoses of what loaders do in place of an error, or after one: deliver something again, or try again without end."""
+"""Diagnoses of what loaders do instead of an error, or after one: deliver something again, or retry without end."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..judging.raised import quoted
 from .base import diagnosis
 from .case import READS_WRONGLY, Case, Ids
 
-_ENDLESS = 3  # deaths of processes in the same sample: one retry may be meant
+_ENDLESS = 3  # deaths of processes in the same sample: one retry may be deliberate
 
 
 def _batches(case: Case, rank: int) -> list[tuple[int, frozenset[int]]]:
-    """The batches that came on a rank, in order: when, and which samples were in it."""
+    """The batches that arrived on a rank, in order: when, and which samples were in it."""
     arrived = case.arrived[case.arrived["rank"] == rank]
     got = case.history.of(Kind.GOT, epoch=case.epoch.number, rank=rank)
     return [
@@ -90,7 +90,7 @@ def dead_worker_started_again(case: Case) -> str | None:
 _COLLECTIVE = re.compile(r"torch/distributed/|\b(all_reduce|all_gather\w*|barrier|broadcast\w*|reduce_scatter\w*)\b")
 """A process that is in a collective operation, in the stacks of a trial."""
 _LEFT_ALONE = re.compile(r"gloo|nccl|connection closed by peer|collective operation|process group", re.IGNORECASE)
-"""What a collective operation raises where another rank does not take part in it."""
+"""The error of a collective operation in which another rank does not take part."""
 
 
 @diagnosis(

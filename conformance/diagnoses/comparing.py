@@ -1,4 +1,4 @@
-"""Withdraws a diagnosis that blames workers, where the same check fails in the same way without workers."""
+"""Withdraws a diagnosis that blames workers, if the same check fails in the same way without workers."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _one(verdict: Verdict, alone: Verdict | None) -> Verdict:
 
 
 def _the_same(verdict: Verdict, alone: Verdict) -> bool:
-    """Whether what is lost with workers is lost without them too; where nothing is lost, whether the failure reads alike.
+    """Whether what is lost with workers is also lost without them; if nothing is lost, whether the failures have the same text.
 
-    As many samples, at least half of them the same: which of those that share a batch with a damaged one count as its
+    The numbers must be equal, and at least half of the samples the same: which samples of a damaged batch count as
     collateral depends on who read them.
     """
     if verdict.lost:

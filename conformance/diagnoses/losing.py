@@ -250,7 +250,7 @@ def false_end(case: Case) -> str | None:
 
 
 def _others_went_on(case: Case, fault: np.void) -> bool:
-    """Whether batches came, on the fault's rank, of samples that other processes read after the fault, and most of theirs did."""
+    """Whether most of the samples that other processes of the fault's rank read after the fault arrived, in some batches."""
     if _number(case.lost) > _MOST_OF_IT * case.spec.samples / case.ranks:
         return False
     later = case.reads[
@@ -274,7 +274,7 @@ def batch_lost_worker_alive(case: Case) -> str | None:
         return None
     readers = case.reads[vanished[case.reads["sample"]]]
     if len(np.unique(readers["sample"])) < len(readers):
-        return None  # several processes read it: one of them passed it, and which of them owed it is not seen
+        return None  # several processes read it: one of them read past it, and the record does not show which of them owed it
     readers = readers[~np.isin(readers["pid"], dead)]
     readers = readers[case.in_worker(readers)] if len(readers) else readers
     if not len(readers) or (vanished & ~case.mask(readers["sample"])).any():

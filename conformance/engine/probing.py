@@ -1,4 +1,4 @@
-"""Runs the probes of a loader, which complete its contract where it declares nothing."""
+"""Runs the probes of a loader, which infer what its contract does not declare."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..judging import probe
 from ..options import Options
 from .questions import Questions
 
-_SEVERAL = 2  # workers: with one alone, its short batch is the last of the rank
+_SEVERAL = 2  # workers: with a single one, its short batch would be the last of the rank
 _MOST_IN_A_BATCH = 8
 
 
@@ -63,6 +63,6 @@ def _with_workers(source: str, contract: Contract, questions: Questions, options
 
 
 def _uneven(samples: int, workers: int) -> int:
-    """A size of batches that divides no worker's share of the samples, as far as there is one."""
+    """A batch size that divides no worker's share of the samples, if there is one."""
     shares = {samples // workers, -(-samples // workers)}
     return next((size for size in range(_MOST_IN_A_BATCH, 1, -1) if all(share % size for share in shares)), _MOST_IN_A_BATCH)

@@ -221,7 +221,7 @@ class _Accountant:
 
     @property
     def _damaged(self) -> bool:
-        """Whether anything is damaged, so that an error is to be expected."""
+        """Whether anything is damaged, so that an error is expected."""
         return bool(np.any(self._expected.owed != Owed.GOOD))
 
     @property

@@ -136,7 +136,7 @@ class Expectation:
             return dropped
         droppers = self._processes if self.per_worker and not self.per_worker_is_inferred else ranks
         if self.spec.plan or (droppers > ranks and self.truth.listed):
-            # Skips shorten a share by a number that is not known in advance, and so does a division by files.
+            # Skips shorten a share by a number that is not known in advance, and so does a split by files.
             return dropped + droppers * (batch - 1)
         padded = self.contract.tail in ("pad", "pad-batch")
         divisions = [[-(-samples // ranks)] * ranks] if padded else _divisions(samples - dropped, ranks)
@@ -200,12 +200,12 @@ class Expectation:
 
     @property
     def per_worker(self) -> bool:
-        """Whether each worker puts its own samples into batches, so that each may end with a short one."""
+        """Whether each worker batches its own samples, so that each may end with a short batch."""
         return self.contract.short_batches == "per-worker" and self.spec.topology.workers > 0
 
     @property
     def per_worker_is_inferred(self) -> bool:
-        """Whether that was seen in a probe and not declared: then it is a failure once, where nothing else is asked."""
+        """Whether that was seen in a probe and not declared: then it fails once, in trials that test nothing else."""
         return self.per_worker and "short_batches" in self.contract.inferred
 
     @property
@@ -238,7 +238,7 @@ class Expectation:
 
     @property
     def _processes(self) -> int:
-        """Processes that read at a time."""
+        """Processes that read at the same time."""
         return max(topology.ranks * max(1, topology.workers) for topology in self.spec.topologies)
 
     @property

@@ -78,7 +78,7 @@ class Epoch:
 
     @property
     def over(self) -> bool:
-        """Whether every rank came to StopIteration, or to an error before its first call of next()."""
+        """Whether every rank reached StopIteration, or an error before its first call of next()."""
         return all(
             stop is Stop.END or (stop is Stop.NEVER_BEGAN and errors > 0)
             for stop, errors in zip(self.stops, self.errors, strict=True)

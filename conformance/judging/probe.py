@@ -39,7 +39,7 @@ def must_be_usable(history: History) -> None:
 
 
 def not_begun(history: History) -> str:
-    """Why no batch came, where the loader cannot be built or iterated, or lacks what its source does not have; empty: it began."""
+    """Why there was no batch, if the loader cannot be built or iterated, or lacks what its source does not have; empty: there was."""
     spec = history.spec
     raised = history.of(Kind.RAISED)
     if not len(raised) or len(history.of(Kind.GOT)):
@@ -114,9 +114,10 @@ def infer_tail(history: History, contract: Contract) -> Contract:
 
 
 def infer_workers(history: History, contract: Contract) -> Contract:
-    """Complete a contract from a probe without faults, with workers whose shares no whole number of batches divides.
+    """Complete a contract from a probe without faults, with workers whose shares are not whole numbers of batches.
 
-    What such a probe cannot show stays undeclared: of a loader that fails with workers, or whose reads are not recorded.
+    What such a probe cannot show stays undeclared: for a loader that fails with workers, or whose reads are not
+    recorded.
     """
     if not len(history.of(Kind.GOT)) or not history.complete:
         return contract
@@ -142,9 +143,9 @@ def _short_batches(history: History) -> ShortBatches:
 
 
 def _owners_of_short(history: History, rank: int, size: int) -> int:
-    """How many processes or threads read the samples of the short batches, each the last that it read.
+    """How many processes or threads read the samples of the short batches, each as its last.
 
-    As many as there are short batches where reads are not recorded.
+    If reads are not recorded, the number of short batches.
     """
     reads, arrived = history.of(Kind.READ, rank=rank), history.of(Kind.ARRIVED, rank=rank)
     got = history.of(Kind.GOT, rank=rank)

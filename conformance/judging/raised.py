@@ -1,4 +1,4 @@
-"""The errors that reached the consumer, in words: class, message, and the errors behind them."""
+"""The errors that reached the consumer, in words: class, message, and their causes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CAUSES = 3
 
 
 def quoted(history: History, event: Any) -> str:
-    """``KeyError: 'image' (caused by OSError: sample 5 cannot be read)``: an error and those behind it, the nearest first."""
+    """``KeyError: 'image' (caused by OSError: sample 5 cannot be read)``: an error and its causes, the nearest first."""
     said = _one(history.text(event, "type"), history.text(event))
     causes = [(kind, message) for kind, message in history.causes(event) if not kind.endswith("Traceback")]  # of the same error
     behind = [_one(kind, message) for kind, message in causes[:_CAUSES]]
@@ -30,7 +30,7 @@ def _one(kind: str, message: str) -> str:
 
 
 def first_error(history: History) -> str:
-    """The first error that the loader raised while it was built or iterated, and how many others came; empty: none did."""
+    """The first error that the loader raised while it was built or iterated, and how many others there were; empty: none."""
     raised = history.of(Kind.RAISED)
     raised = raised[np.isin(raised["flags"], (Where.FACTORY, *DURING_EPOCH))]
     if not len(raised):

@@ -43,7 +43,7 @@ class Verdict:
     promised: str = ""
     happened: str = ""
     error: str = ""
-    """The first error that the loader raised in this trial, with the errors behind it, where ``happened`` does not say it."""
+    """The first error that the loader raised in this trial, with its causes, if ``happened`` does not contain it."""
     lost: tuple[int, ...] = ()
     duplicated: tuple[int, ...] = ()
     witnesses: tuple[int, ...] = ()
@@ -78,7 +78,7 @@ class Verdict:
         """The inverse of :meth:`to_json`.
 
         Raises:
-            UserError: the data are no verdict.
+            UserError: the data are not a verdict.
         """
         return cls.of(loader, Entry.from_json(data))
 

@@ -48,7 +48,7 @@ _FIELDS = (*_TEXTS, "flaky")
 _OLD_NAMES = {"unsteady": "flaky"}  # names that known files older than the present name may still use for a field
 _TOP = ("known", "loader")
 PLACEHOLDER = "FILL IN: why is this failure accepted?"
-"""The reason in a known file that was written from a run (``--write-known``), until someone gives the true one."""
+"""The reason in a known file that was written from a run (``--write-known``), until the owner replaces it."""
 
 _WILD = set("*?[")
 

@@ -13,7 +13,7 @@ from .table import OPTIONS
 
 
 def _default(field: str) -> Any:
-    """The default of a field, as the table of options has it."""
+    """The default of a field, from the table of options."""
     option = next(option for option in OPTIONS if option.field == field)
     return option.value(None, option.name)
 
@@ -23,7 +23,7 @@ class Options:
     """The settings of a run of the suite; the defaults are those of the table of options.
 
     Raises:
-        UserError: a value that cannot be, or two that contradict each other.
+        UserError: an invalid value, or two values that contradict each other.
     """
 
     workers: tuple[int, ...] = _default("workers")

@@ -1,4 +1,4 @@
-"""From the text of an option to its value, and what is wrong with a value."""
+"""Converts the text of an option to its value, and checks values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def wholes(text: str) -> tuple[int, ...]:
 
 
 def yes_or_no(text: str) -> bool:
-    """``true`` or ``false``, and what else means these in ini files."""
+    """``true`` or ``false``, and the other words for these in ini files."""
     try:
         return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.strip().lower()]
     except KeyError:

@@ -42,7 +42,7 @@ def card(trials: Sequence[TrialResult]) -> tuple[Fact, ...]:
 
 
 def _batches(trials: Sequence[TrialResult]) -> list[Fact]:
-    """What it means that each worker puts its own samples into batches, where the contract says so."""
+    """The consequences if each worker batches its own samples, if the contract says so."""
     short = [trial for trial in trials if trial.observed.worker_tails]
     facts = []
     if short:

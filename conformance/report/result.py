@@ -68,7 +68,7 @@ class TrialResult:
         """The inverse of :meth:`to_json`, see :meth:`of`.
 
         Raises:
-            UserError: the data are no entry of a trial.
+            UserError: the data are not an entry of a trial.
         """
         return cls.of(loader, Entry.from_json(data), verdicts)
 

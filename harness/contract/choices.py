@@ -27,7 +27,7 @@ PROMISES: Mapping[str, tuple[str, ...]] = {
 Isolation = Literal["auto", "fork", "spawn"]
 PersistentWorkers = Literal["auto", "always", "never"]
 START_METHODS = ("fork", "spawn", "forkserver")
-"""How a loader may be asked to start its workers."""
+"""The methods to start a loader's workers."""
 
 
 def words_of(choice: Any) -> tuple[str, ...]:

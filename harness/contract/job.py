@@ -116,10 +116,10 @@ class Contract(Plain):
     particular sample is owed."""
     readers: Readers | None = None
     """Who reads when the loader has workers: other processes, threads of the consumer's process, or the consumer
-    itself. None: inferred; where no read can be seen, other processes."""
+    itself. None: inferred; if no read can be seen, other processes."""
     short_batches: ShortBatches | None = None
-    """Which batches may be short without a skip: the last one of a rank, or (``per-worker``) the last one of each worker, which
-    puts its own samples into batches. With ``drop_last`` each worker then drops its partial batch."""
+    """Which batches may be short without a skip: the last one of a rank, or (``per-worker``) the last one of each
+    worker, which batches its own samples. With ``drop_last`` each worker then drops its partial batch."""
     formats: tuple[str, ...] | None = None
     """The file extensions of pictures that the loader accepts, without the dot; nothing is required for others. None:
     all."""

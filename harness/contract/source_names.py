@@ -1,4 +1,4 @@
-"""The names of the sources, and how a source shows in the name of a trial. Imports no source."""
+"""The names of the sources, and how a source is written in the name of a trial. Imports no source."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Declared:
 
     @functools.cached_property
     def schema(self) -> pa.Schema:
-        """The types as an Arrow schema in which every field may be null, so that damaged rows can be held too."""
+        """The types as an Arrow schema in which every field is nullable, so that damaged rows fit too."""
         import pyarrow as pa
 
         def named(name: str) -> pa.DataType:

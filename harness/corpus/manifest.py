@@ -1,7 +1,7 @@
 """``manifest.badbatch``, ``files.badbatch`` and ``corpus.badbatch``: the truth about a corpus, written and read as a stream.
 
-The schema is described in ``docs/corpus-manifest.md``. No data has the ending ``.badbatch``, so a reader that lists files by their
-ending does not take these for data. Corpora of badbatch 0.1 have other names, which are read as well.
+The schema is described in ``docs/corpus-manifest.md``. No data file has the extension ``.badbatch``, so a reader that
+lists files by extension does not read these as data. Corpora of badbatch 0.1 have other names, which are read as well.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def read_corpus(where: Folder | str) -> dict[str, Any]:
 
 
 def stored_name(where: Folder, name: str) -> str:
-    """The name that a file of a corpus's own really has there: that of today, or the former one where only that is there."""
+    """The real name of one of a corpus's own files: today's, or the former one if only that exists."""
     former = _FORMERLY.get(name)
     if former is None or where.holds(name) or not where.holds(former):
         return name
@@ -159,7 +159,7 @@ def stored_name(where: Folder, name: str) -> str:
 
 
 def own_files(where: Folder) -> frozenset[str]:
-    """The files of a corpus that are no data.
+    """The files of a corpus that are not data.
 
     Raises:
         UserError: there is no corpus.

@@ -43,7 +43,7 @@ def _required(table: pa.Table) -> pa.Table:
 
 
 def with_nulls(kind: pa.DataType, allowed: bool) -> pa.DataType:
-    """The type whose lists, at every level, may hold nulls, or may not."""
+    """The type whose lists are nullable, or not nullable, at every level."""
     import pyarrow as pa
 
     if not pa.types.is_list(kind):
@@ -52,7 +52,7 @@ def with_nulls(kind: pa.DataType, allowed: bool) -> pa.DataType:
 
 
 def _holds_null(column: pa.ChunkedArray) -> bool:
-    """Whether there is a null in a column, at any level."""
+    """Whether a column contains a null, at any level."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

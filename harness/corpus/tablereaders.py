@@ -114,7 +114,7 @@ def _by_group(
         try:
             table = read(number)
             table.validate(full=True)
-            yield start, size, _cast(table, declared.schema)  # strict: to the same types, in which anything may be null
+            yield start, size, _cast(table, declared.schema)  # strict: cast to the same types, all nullable
         except Exception as error:  # noqa: BLE001 - any error means that the reader refuses it
             yield start, size, raises(error)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..trial.event_log import HEADER, RECORD, Actor
 
 AT_ONCE = 1 << 22
-"""Bytes that are read in one go."""
+"""Bytes that are read at once."""
 
 
 class Follower:
@@ -20,7 +20,7 @@ class Follower:
 
     Args:
         path: the log; it need not exist yet.
-        skips: records are left out where more came than can be read in one go. Otherwise the next call reads on.
+        skips: leave records out if there are more than can be read at once. Otherwise the next call continues.
     """
 
     def __init__(self, path: Path, *, skips: bool = False) -> None:
@@ -29,7 +29,7 @@ class Follower:
         self._skips = skips
 
     def new(self) -> npt.NDArray[Any]:
-        """The records of the trial's own processes that came since the last call."""
+        """The new records of the trial's own processes since the last call."""
         try:
             with self._path.open("rb") as file:
                 if self._skips:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 UNKNOWN_S = -math.inf
-"""In place of a time: it may wake at any moment."""
+"""Instead of a time: it may wake at any moment."""
 _READ, _POLL, _SELECT, _EPOLL, _FUTEX, _CHILD, _SLEEP = "read", "poll", "select", "epoll", "futex", "child", "sleep"
 _BY_NUMBER: dict[str, dict[int, tuple[str, str]]] = {
     "x86_64": {
@@ -61,7 +61,7 @@ class Waiting:
     call: tuple[int, ...]
     """Number and arguments of the system call; empty for a stopped thread."""
     switches: str
-    """How often it gave up its processor. Where this stayed the same, the thread has not run in between."""
+    """How often it gave up its processor. If this did not change, the thread has not run in between."""
 
 
 def waiting(pid: int, thread: str) -> Waiting | None:
@@ -169,7 +169,7 @@ def _absolute(seconds: float, *, realtime: bool) -> float:
 
 
 def shared_futex(wait: Waiting) -> int | None:
-    """The address of a futex that other processes may share; None: it waits for none."""
+    """The address of a futex that other processes may share; None: it does not wait for one."""
     if wait.stopped or _CALLS.get(wait.call[0], ("",))[0] != _FUTEX or wait.call[2] & _FUTEX_PRIVATE:
         return None
     return wait.call[1]

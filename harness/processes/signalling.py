@@ -22,7 +22,7 @@ Events = npt.NDArray[Any]
 
 
 class Sender:
-    """Watches the logs of the ranks for the point at which a phase is to get its signal, and sends it once.
+    """Watches the logs of the ranks for the point at which a phase gets its signal, and sends it once.
 
     Args:
         number: the phase.

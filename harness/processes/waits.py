@@ -1,8 +1,8 @@
 """Proof that a trial will not end: every thread of every process waits for another one, and no clock wakes any of them in time.
 
-The proof holds only where all of this can be read, on Linux. Any doubt (a call that is not known, a descriptor whose other end may
-be outside the trial, a timer) means that nothing is proved, and the trial goes on. One thing cannot be seen: an ``alarm`` that is left
-to kill its process.
+The proof holds only where all of this can be read, on Linux. Any doubt (a call that is not known, a descriptor whose
+other end may be outside the trial, a timer) means that nothing is proved, and the trial goes on. One thing cannot be
+seen: an ``alarm`` whose default action kills its process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from .kernel_waits import Memory, Waiting, descriptors, shared_futex, waiting, wakes_at
 
 CONFIRMED_AFTER_S = 1.0
-"""So much later the same threads must wait in the same calls."""
+"""The time after which the same threads must still wait in the same calls."""
 _PIDFD_GETFD = 438  # the same number on every architecture
 _ALARMS = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF)
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ..(.)(.) \S+ (\S+) (\d+)\s*(.*)")

@@ -195,7 +195,8 @@ class Zygote:
             os._exit(code)
 
     def _start_rank(self, spec: TrialSpec, folder: Path, rank: int, phases: range) -> int:
-        # A process that gets a signal must end as a script does, with all that an interpreter does at its end: it is no fork.
+        # A process that gets a signal must end like a script, with everything that an interpreter does at its end. So
+        # it is not a fork.
         if not self._fork_ranks or ends_by_signal(spec.phases, phases):
             return fresh_rank(folder, rank, phases)
         supervisor = os.getpid()

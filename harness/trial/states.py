@@ -34,7 +34,7 @@ class States:
     def load(self, loader: Any, phase: int) -> None:
         """Call ``loader.load_state_dict`` with the state that this rank saved.
 
-        Where more ranks load than saved, the others get the state of rank ``rank % saved``, as a job does that copies its
+        If more ranks load than saved, the others get the state of rank ``rank % saved``, as when a job copies its
         checkpoints.
 
         Raises:

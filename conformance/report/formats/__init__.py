@@ -1,7 +1,7 @@
-"""One file a report format. Importing this package registers all of them, and imports nothing heavy.
+"""One file for each report format. Importing this package registers all of them, and imports nothing heavy.
 
-The options of ``badbatch run``, ``badbatch compare``, ``badbatch replay``, ``badbatch judge`` and pytest are made from the
-registries: a new format needs no second edit.
+The options of ``badbatch run``, ``badbatch compare``, ``badbatch replay``, ``badbatch judge`` and pytest are made from
+the registries: a new format needs no second edit.
 """
 
 from __future__ import annotations

@@ -19,13 +19,13 @@ class Format(Generic[T]):
     """One format of a file that a command writes."""
 
     name: str
-    """Of its option: ``json`` is switched on by ``--json FILE``, and in pytest by ``--loader-json FILE``."""
+    """The name of its option: ``json`` is switched on by ``--json FILE``, and in pytest by ``--loader-json FILE``."""
     suffix: str
-    """The usual ending of its files: ``.json``."""
+    """The usual extension of its files: ``.json``."""
     title: str
     """What the option does, in a sentence."""
     dumps: Writer[T]
-    """From what is reported to the text of the file."""
+    """Makes the text of the file from what is reported."""
     in_pytest: bool = True
     """Whether pytest has the option as well."""
     complete: bool = False

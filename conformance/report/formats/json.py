@@ -22,7 +22,7 @@ def reports(found: Sequence[Report]) -> str:
 
 @comparison_format("json", suffix=".json", title="Write the comparison as JSON (docs/report-schema.md); - is standard output.")
 def comparison(found: Comparison) -> str:
-    """One object that holds the reports as well."""
+    """One object that also contains the reports."""
     from ..jsonfile import dumps
 
     return dumps(found.to_json())

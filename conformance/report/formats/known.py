@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     "write-known",
     suffix=".toml",
     title="Write the failures of this run as a new known file, with reasons to fill in.",
-    complete=True,  # what did not run cannot be called a known failure
+    complete=True,  # scenarios that did not run have unknown failures
     replaces=False,  # reasons that were filled in would be lost
 )
 def reports(found: Sequence[Report]) -> str:
-    """An entry for each defect."""
+    """One entry for each defect."""
     from .. import known_file
 
     return known_file.dumps(found)

@@ -1,1 +1,1 @@
-"""One file a source, with an instance named ``SOURCE``: the file's name is the source's name."""
+"""One file for each source, with an instance named ``SOURCE``: the file's name is the source's name."""
