@@ -8,8 +8,10 @@ msgspec is imported on use: a factory's module that declares a contract need not
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from .errors import UserError
 from .nearest import unknown
@@ -59,6 +61,35 @@ def from_plain(cls: type[T], data: Any) -> T:
     except msgspec.ValidationError as error:
         raise UserError(str(error).replace(" - at `", " at `").replace("`$.", "`").replace("`$[", "`[")) from None
     return found
+
+
+def build(cls: type[T], data: Mapping[str, Any], **built: Any) -> T:
+    """A dataclass from the plain data of its fields, some of which are already built. Unknown fields are refused.
+
+    Raises:
+        UserError: one line: the field, and what is wrong with it.
+    """
+    hints: dict[str, Any] = _hints(cls)  # type: ignore[arg-type]
+    fields = dict(built)
+    for name, value in data.items():
+        if name not in hints:
+            raise UserError(unknown("field", name, hints))
+        try:
+            fields[name] = built[name] if name in built else from_plain(hints[name], value)
+        except UserError as error:
+            raise UserError(f"{name}: {error}") from None
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        optional = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        if field.name not in fields and not optional:
+            raise UserError(f"{field.name} is missing")
+    return cls(**fields)
+
+
+@functools.cache
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    """The types of a dataclass's fields, by name."""
+    found = get_type_hints(cls)
+    return {field.name: found[field.name] for field in dataclasses.fields(cls)}
 
 
 def _describe(value: Any) -> Any:

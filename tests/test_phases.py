@@ -320,3 +320,26 @@ def test_memory_threads_and_descriptors_are_sampled(runs: dict[str, History]) ->
     assert (memory["sample"] > 0).all() and (memory["aux"] >= 1).all()
     assert (descriptors["sample"] >= 3).all() and len(descriptors)
     assert not len(runs["sampled"].of(Kind.MEMORY))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"samples": "40"}, "damaged: samples: Expected `int`, got `str`"),
+        ({"contract": {"tail": "torn"}}, "damaged: contract: Invalid enum value 'torn' at `tail`"),
+        ({"plan": {"5": {"fault": "hnag"}}}, "damaged: plan: unknown fault 'hnag'; did you mean 'hang'?"),
+        ({"topology": {"workers": None}}, "damaged: topology: Expected `int`, got `null` at `workers`"),
+        ({"samplse": 3}, "damaged: unknown field 'samplse'; did you mean 'samples'?"),
+        ({"phases": [{"until": {"point": "batches", "n": "3"}, "then": {"point": "close"}}]}, "damaged: n: Expected `int`"),
+        ({"phases": [{"until": {"point": "never"}, "then": {"point": "close"}}]}, "damaged: until: unknown point 'never'"),
+        ({"phases": [{"until": {"point": "end"}}]}, "incomplete: it has no 'then'"),
+        ({"phases": [3]}, "damaged: "),
+        ({"phases": 3}, "damaged: "),
+    ],
+)
+def test_a_damaged_trial_is_refused_in_one_line(change: dict[str, Any], said: str) -> None:
+    """The line names the field, and what is wrong with it."""
+    data = json.loads(json.dumps(TrialSpec("a:b", "/", "clean", "map", Topology(1), FaultPlan()).to_json()))
+    with pytest.raises(UserError) as refused:
+        TrialSpec.from_json({**data, **change})
+    assert said in str(refused.value) and "\n" not in str(refused.value)

@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from ..errors import UserError
-from ..plain import Plain
+from ..nearest import unknown
+from ..plain import Plain, build
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,14 +152,21 @@ class Phase:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Phase:
-        """The inverse of :meth:`to_json`."""
-        fields = dict(data)
-        if fields.get("topology") is not None:
-            fields["topology"] = Topology.from_json(fields["topology"])
-        for name in ("until", "then"):
-            inner = dict(fields[name])
-            fields[name] = _KINDS[inner.pop("point")](**inner)
-        return cls(**fields)
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            UserError: one line: what is wrong with the data.
+        """
+        return build(cls, data, **{name: _point(name, data[name]) for name in ("until", "then")})
+
+
+def _point(name: str, data: dict[str, Any]) -> Any:
+    """The point at which a phase stops, or what it does then."""
+    fields = dict(data)
+    kind = fields.pop("point", None)
+    if kind not in _KINDS:
+        raise UserError(f"{name}: {unknown('point', kind, _KINDS)}")
+    return build(_KINDS[kind], fields)
 
 
 Program = tuple[Phase, ...]

@@ -12,6 +12,7 @@ from ..contract.job import Contract
 from ..contract.source_names import cell
 from ..corpus.stored import Stored
 from ..errors import UserError
+from ..plain import build, to_plain
 from ..plan import FaultPlan
 from .phases import Phase, Program, logical_epochs, must_be_runnable, of_format_1
 from .phases import Topology as Topology  # noqa: PLC0414 - part of a spec, and imported from here
@@ -127,12 +128,8 @@ class TrialSpec:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object with all fields; the inverse of :meth:`from_json`."""
-        data: dict[str, Any] = {"badbatch_trial": FORMAT}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            data[field.name] = value.to_json() if hasattr(value, "to_json") else value
-        data["phases"] = [phase.to_json() for phase in self.phases]
-        return data
+        phases = [phase.to_json() for phase in self.phases]
+        return {"badbatch_trial": FORMAT, **to_plain(self), "phases": phases}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TrialSpec:
@@ -147,21 +144,18 @@ class TrialSpec:
             raise UserError(f"not a badbatch trial of format 1 or {FORMAT}: \"badbatch_trial\" is {version!r}")
         try:
             if version == 1:
-                old = fields.pop("epochs"), fields.pop("break_after"), fields.pop("rounds", 1)
-                fields["phases"] = of_format_1(*old)
+                phases = of_format_1(fields.pop("epochs"), fields.pop("break_after"), fields.pop("rounds", 1))
             else:
-                fields["phases"] = tuple(Phase.from_json(phase) for phase in fields["phases"])
-            fields["topology"] = Topology.from_json(fields["topology"])
+                phases = tuple(Phase.from_json(phase) for phase in fields["phases"])
             if fields.get("stored") is not None:
                 from ..corpus.damage import disk_faults
 
                 disk_faults()  # registers them, so that the plan can be read
-                fields["stored"] = Stored.from_json(fields["stored"])
-            fields["plan"] = FaultPlan.from_json(fields["plan"])
-            fields["contract"] = Contract.from_json(fields["contract"])
-            return cls(**fields)
-        except (KeyError, TypeError) as error:
-            raise UserError(f"this badbatch trial is incomplete: {error}") from error
+            return build(cls, fields, phases=phases)
+        except KeyError as error:
+            raise UserError(f"this badbatch trial is incomplete: it has no {error}") from error
+        except (UserError, TypeError) as error:
+            raise UserError(f"this badbatch trial is damaged: {error}") from error
 
     def write(self, path: Path) -> None:
         """Write the trial as JSON."""
