@@ -132,7 +132,7 @@ def show(found: Found, lies: frozenset[Lie]) -> None:
         print(f"| {name} | {len(finds)} | {len(added)} | {total} |")
     seen = frozenset[Lie]().union(*(added for _, added in covers[best]))
     anywhere = frozenset[Lie]().union(*(lies for cells in found.values() for lies in cells.values()))
-    print("\nFound by the suite alone:", ", ".join(sorted(attr for attr, _ in anywhere - seen)) or "none")
+    print("\nFound only by the whole suite:", ", ".join(sorted(attr for attr, _ in anywhere - seen)) or "none")
     print("Found by neither, in this run:", ", ".join(sorted(attr for attr, _ in lies - anywhere)) or "none")
 
 

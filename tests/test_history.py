@@ -145,7 +145,7 @@ def test_a_large_record_is_not_read_into_memory(tmp_path: Path) -> None:
     [
         (None, "cannot read the trial"),
         ("{", "is not JSON"),
-        ("[]", "holds no badbatch trial"),
+        ("[]", "contains no badbatch trial"),
         ('{"badbatch_trial": 99}', "not a badbatch trial of format 1"),
         ('{"badbatch_trial": 1, "loader": "a:b"}', "incomplete"),
     ],

@@ -192,7 +192,7 @@ def _share(history: History, lost: list[int]) -> str:
     "content-intact",
     title="What arrives as good is that sample, whole",
     why="A half-grey picture or a label from the neighbouring row trains the model on something that never existed.",
-    source="DESIGN of badbatch: what arrives as good must be the sample; ids alone prove nothing",
+    source="DESIGN of badbatch: what arrives as good must be the sample; an id proves nothing",
     implies=("contract-kept", "exact-skip-count"),
 )
 def content_intact(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:

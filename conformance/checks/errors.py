@@ -131,7 +131,7 @@ def _raises_what_it_met(contract: Contract, spec: TrialSpec) -> str | None:
     "error-kept",
     title="The error keeps its type and its message",
     why="A handler written for OSError at 0 workers never runs when a worker turns it into RuntimeError.",
-    source="pytorch/pytorch issues on ExceptionWrapper.reraise: classes with other constructors come out as RuntimeError",
+    source="pytorch/pytorch issues on ExceptionWrapper.reraise: classes with other constructors arrive as RuntimeError",
     exercised=with_effects(Effect.ERROR),
     needs=_raises_what_it_met,
 )

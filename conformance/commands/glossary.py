@@ -228,7 +228,7 @@ WORDS: tuple[Term, ...] = (
     ),
     Term(
         "raised",
-        "In a failure: the first error that the loader raised in the trial, with the errors behind it (caused by …), where what "
+        "In a failure: the first error that the loader raised in the trial, with its causes (caused by …), if what "
         "happened does not say it already. Look at it first: it often explains what is lost.",
         see=("happened",),
     ),

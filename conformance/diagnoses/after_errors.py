@@ -48,7 +48,7 @@ def stale_batch_for_error(case: Case) -> str | None:
 @diagnosis(
     "started-again-after-error",
     cause="After an error the loader starts its epoch again from the beginning.",
-    fix="Keep the position when an error is raised: the next call of next() must go on behind the damaged batch.",
+    fix="Keep the position when an error is raised: the next call of next() must continue after the damaged batch.",
     explains=("no-duplicates", "finite-epoch", "contract-kept", "honest-length"),
     before=("position-stuck", "retry-without-end", "substituted-silently", "drawn-with-replacement", "not-split-by-worker"),
 )
@@ -72,7 +72,7 @@ def started_again_after_error(case: Case) -> str | None:
 @diagnosis(
     "dead-worker-started-again",
     cause="A worker that died is replaced by one that reads the same sample again, and dies too, without end.",
-    fix="Report the sample that a worker was reading when it died, by an error or as a skip, and let the new worker go on behind it.",
+    fix="Report the sample that a worker was reading when it died, by an error or as a skip, and let the new worker continue after it.",
     explains=("finite-epoch", "crash-surfaces", "no-lost-batches", "contract-kept"),
     before=("waits-for-dead-worker", "batch-lost-with-the-news", "death-taken-for-end", "retry-without-end"),
 )

@@ -109,7 +109,7 @@ def _is_of_rows(fault: Fault) -> bool:
     before=("worker-left-at-first-error", "error-swallowed-by-thread"),
 )
 def file_left_at_first_error(case: Case) -> str | None:
-    return _given_up(case, "rest of the file", "behind its first damaged sample")
+    return _given_up(case, "rest of the file", "after its first damaged sample")
 
 
 @diagnosis(

@@ -17,7 +17,7 @@ from .printable import printable
 _HEAD = """\
 # Known failures, written by badbatch from a run.
 # Replace each reason by why the failure is accepted, and remove the entries of what you fix: badbatch refuses the file
-# until every reason is filled in. docs/loaders.md says what else an entry can hold.
+# until every reason is filled in. docs/loaders.md says what else an entry can contain.
 """
 _WITH_WORKERS = "workers=[1-9]*"
 

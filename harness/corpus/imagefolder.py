@@ -182,7 +182,7 @@ def _misplaced(record: SampleRecord, fault: PathFault, data: bytes) -> MadeFile:
         return MadeFile(record.path, None, (record,), special=fault.special)
     record = replace(record, sha256=record.content, length=len(data))
     if not _permissions_hold():
-        why = "reading it is not permitted, but this user may read anything: the fault does not take hold"
+        why = "reading it is not permitted, but this user may read anything: the fault has no effect"
         record = replace(record, state=State.GOOD, why=why, took_hold=False)
     return MadeFile(record.path, data, (record,), special=fault.special)
 

@@ -44,8 +44,8 @@ def readme(corpus: Mapping[str, Any]) -> str:
         f"badbatch made this folder: kind `{recipe['kind']}`, {counts['samples']:,} samples ({states}), seed {corpus['seed']}.",
         "Much of it is damaged on purpose. Do not train on it.",
         "",
-        "- `manifest.badbatch` says of every sample whether it is good or damaged, by which fault, and in which file it is.",
-        "- `corpus.badbatch` holds the recipe, the counts and the versions of the libraries.",
+        "- `manifest.badbatch` says for every sample whether it is good or damaged, by which fault, and in which file it is.",
+        "- `corpus.badbatch` contains the recipe, the counts and the versions of the libraries.",
         "- `badbatch corpus show .` lists the faults, and `badbatch corpus verify .` compares every byte with the manifest.",
     ]
     special = special_counts(corpus)

@@ -91,7 +91,7 @@ def judge(
             cut = given.error if not groups or stored_keys[sample] == last else None
             word = _verdict(groups, fields, cut)
             if word == WHOLE and stored_keys[sample] != key:
-                word = lossy("it stands under the key of another sample")
+                word = lossy("it has the key of another sample")
             said[sample][name] = word
     return said
 
@@ -109,6 +109,6 @@ def _verdict(
     if twice:
         return raises(f"declared: there are two members .{twice[0]}")
     if len(groups) > 1:
-        return raises("declared: its members do not stand together")
+        return raises("declared: its members are not next to each other")
     changed = [field for field, content in groups[0] if content != wanted.get(field, content)]
     return lossy(f".{', .'.join(changed)} changed") if changed else WHOLE

@@ -175,5 +175,5 @@ class TrialSpec:
         except ValueError as error:
             raise UserError(f"{path} is not JSON: {error}") from error
         if not isinstance(data, dict):
-            raise UserError(f"{path} holds no badbatch trial")
+            raise UserError(f"{path} contains no badbatch trial")
         return cls.from_json(data)

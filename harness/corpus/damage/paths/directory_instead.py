@@ -16,4 +16,4 @@ class DirectoryInstead(PathFault):
 
     special = "directory"
     state = State.MISSING
-    why = "a folder is at its path; a reader that looks for files alone passes it by"
+    why = "a folder is at its path; a reader that lists only files does not see it"

@@ -16,4 +16,4 @@ class HangingPipe(PathFault):
 
     special = "fifo"
     state = State.HANGS
-    why = "it is a named pipe into which nobody writes: opening it to read does not return"
+    why = "it is a named pipe without a writer: opening it for reading does not return"

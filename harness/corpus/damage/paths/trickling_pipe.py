@@ -16,6 +16,6 @@ class TricklingPipe(PathFault):
 
     special = "fifo"
     state = State.SLOW
-    why = "it is a named pipe through which the picture comes slowly while it is fed, and never otherwise"
+    why = "it is a named pipe that delivers the picture slowly while a program writes into it, and never otherwise"
     seconds: float = 1.0
     """How long one delivery takes."""
