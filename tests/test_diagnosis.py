@@ -27,6 +27,7 @@ from badbatch.harness.faults.hang import Hang
 from badbatch.harness.faults.raises import Raise
 from badbatch.harness.faults.segfault import Segfault
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
+from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
 from fitting import undeclared
@@ -142,6 +143,10 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("batch-lost-worker-alive", "finite-epoch", "w0:read0-3 0-3 w1:read4-7 ask stalled", _PAIR),
     ("error-dropped-with-its-batch", "no-lost-batches", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 8-11 end", {"workers": 2}),
     ("error-dropped-with-its-batch", "contract-kept", "0-3 fault4 8-11 end", {"plan": {4: Raise(), 5: Raise(), 6: Raise(), 7: Raise()}}),
+    ("error-dropped-with-its-batch", "no-lost-batches", "w0:read0-3 0-3 w1:read4 w1:fault5 w0:read8-11 8-11 end",
+     {"workers": 2, "plan": {5: Transient()}}),
+    ("error-dropped-with-its-batch", "no-lost-batches",
+     "w0:read0-3 0-3 w1:read4 w1:fault5 w1:read6-7 w0:read8-11 8-11 12-15 end", _PICKLES),
     ("error-replaced", "error-kept", "0-3 fault5 raise:RuntimeError 8-11 end", {"plan": {5: RaiseTwoArgumentError()}}),
     ("last-batch-missing", "no-lost-batches", "read0-11 0-3 4-7 end", {}),
     ("last-batch-missing", "honest-length", "len3 0-3 4-7 end", {"samples": 9}),
@@ -171,6 +176,8 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
      {"samples": 5, "batch": 2, "ranks": 2, "contract": _EXACT}),
     ("exhausted-after-one-epoch", "fresh-epoch", "0-3 4-7 8-11 end epoch end", {}),
     ("goes-on-where-it-was-left", "fresh-epoch", "0-3 break epoch 4-7 8-11 end", {"break_after": 1}),
+    ("goes-on-where-it-was-left", "fresh-epoch", "0,2 r1:1,3 r0:break r1:break epoch r1:epoch 4,6 end r1:1,3 r1:5,7 r1:end",
+     {**_TWO_RANKS, "break_after": 1}),
     ("stale-batches-delivered", "fresh-epoch", "0-3 break epoch 4-7 0-3 4-7 end", {"break_after": 1}),
     ("workers-kept-after-break", "no-leftovers", "0-3 break closing closed left:process:a_worker", {"break_after": 1}),
     ("helpers-not-ended", "no-leftovers", "0-3 4-7 8-11 end closing closed left:thread:prefetcher", {}),

@@ -148,6 +148,12 @@ class Case:
         return gone
 
     @functools.cached_property
+    def gone(self) -> Mask:
+        """The good samples that are lost, and the damaged ones that nobody read and that no error accounts for."""
+        unread: Mask = self.missing & ~self.read & np.isin(self.epoch.fate, _MISSING)
+        return self.lost | unread
+
+    @functools.cached_property
     def read(self) -> Mask:
         """The samples that some process began to read."""
         return self.mask(self.reads["sample"])

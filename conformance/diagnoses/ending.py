@@ -237,12 +237,16 @@ def goes_on_where_it_was_left(case: Case) -> str | None:
     first, later = case.ledger.first, case.epoch
     if later is first or not sum(later.batches) or not sum(first.batches):
         return None
-    if np.any((first.arrivals > 0) & (later.arrivals > 0)):
-        return None
-    return (
-        f"epoch {later.number} brought {count(int(np.count_nonzero(later.arrivals)), 'sample')}, none of the "
-        f"{int(np.count_nonzero(first.arrivals))} that had come in epoch {first.number} before it ended"
-    )
+    arrived = case.history.of(Kind.ARRIVED, epoch=first.number)
+    for rank in range(case.ranks):
+        before, after = (np.unique(events["sample"][events["rank"] == rank]) for events in (arrived, case.arrived))
+        if len(before) and len(after) and not np.isin(before, after).any() and not case.spec.shuffle:
+            of_rank = f" on rank {rank}" if case.ranks > 1 else ""
+            return (
+                f"epoch {later.number} brought {count(len(after), 'sample')}{of_rank}, none of the {len(before)} that had come in epoch "
+                f"{first.number} before it ended"
+            )
+    return None
 
 
 def _remaining(case: Case) -> list[str]:

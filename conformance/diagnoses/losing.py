@@ -32,8 +32,8 @@ def _after(events: Events, moment: np.void) -> Events:
 
 def _beyond_its_batch(case: Case) -> bool:
     """Whether more samples are lost than those that share a batch with a damaged one."""
-    gone = case.lost | (case.missing & ~case.read)
-    return _number(gone) > _number(case.mask(case.faults["sample"])) * (case.spec.batch_size - 1)
+    struck = case.mask(case.faults["sample"])
+    return _number(case.gone & ~struck) > _number(struck) * (case.spec.batch_size - 1)
 
 
 def _number(which: Mask) -> int:
@@ -140,6 +140,8 @@ def batch_unpicklable(case: Case) -> str | None:
         rank = int(fault["rank"])
         if case.epoch.arrivals[fault["sample"]] or len(_after(case.raised(rank), fault)):
             continue
+        if not fed and not case.waits_for_ever(rank):
+            continue  # nothing says that it was the pickling in a thread
         return f"sample {fault['sample']} was read in {case.reader(fault)}, and its batch was lost when it was pickled{said}"
     kept = _number(case.read_whole & (case.epoch.arrivals == 0))
     if not len(struck) and kept and fed:
@@ -193,8 +195,7 @@ def error_swallowed_by_thread(case: Case) -> str | None:
 )
 def worker_left_at_first_error(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)
-    gone = (case.lost | case.missing) & ~case.read
-    unread = _number(gone)
+    unread = _number(case.gone & ~case.read)
     if not case.workers or not unread:
         return None
     for fault in faults:
@@ -223,7 +224,7 @@ def worker_left_at_first_error(case: Case) -> str | None:
 )
 def false_end(case: Case) -> str | None:
     faults = case.struck(*READS_WRONGLY)
-    gone = case.lost | (case.missing & ~case.read)
+    gone = case.gone
     lost = _number(gone)
     if not lost or not _beyond_its_batch(case):
         return None
@@ -309,12 +310,11 @@ def _beside_a_fault(case: Case) -> Mask:
     before=("skips-not-counted", "damage-shrinks-one-rank", "batch-lost-worker-alive"),
 )
 def error_dropped_with_its_batch(case: Case) -> str | None:
-    faults = case.struck(*READS_WRONGLY, Effect.STALL)
+    faults = case.struck(*READS_WRONGLY, Effect.STALL, Effect.UNPICKLABLE)
     if not len(faults) or not case.epoch.whole or any(case.epoch.errors) or case.epoch.reported_total:
         return None
-    unread = case.missing & ~case.read
-    lost = case.lost | unread
-    if not lost.any() or _beyond_its_batch(case) or not case.missing[faults["sample"]].any():
+    lost = case.gone & ~case.mask(faults["sample"])
+    if not lost.any() or _beyond_its_batch(case) or not (case.missing | case.lost)[faults["sample"]].any():
         return None
     if (lost & ~_near_a_fault(case)).any():
         return None
