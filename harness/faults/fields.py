@@ -13,8 +13,8 @@ def with_changed_field(sample: Any, field: str, change: Callable[[Any], Any]) ->
     """A shallow copy of ``sample`` in which ``change`` was applied to one field.
 
     In a mapping the field is ``sample[field]``; in a named tuple it is the field of that name. In any other tuple or
-    list it is the first vector (a tensor or an array of at least one dimension, or a sequence that is not text), or the
-    first element if there is no vector.
+    list it is the first vector, or the first element if there is no vector. A vector is a tensor or an array of at
+    least one dimension, or a sequence that is not text.
 
     Raises:
         TypeError: there is no such field.

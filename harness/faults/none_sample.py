@@ -12,8 +12,8 @@ from .base import Effect, Fault, Read, fault
 class NoneSample(Fault):
     """The read returns ``None`` in place of the sample.
 
-    This happens if a data set hides an error of its decoder (OpenCV's ``imread`` returns ``None`` for a file that it
-    cannot read) and leaves the filtering to a collate function.
+    This happens if a data set hides an error of its decoder and leaves the filtering to a collate function. An example
+    is OpenCV's ``imread``, which returns ``None`` for a file that it cannot read.
     """
 
     def strike(self, read: Read) -> None:

@@ -1,7 +1,8 @@
 """Whether a picture was made from a known original, for pictures in which no id mark can be read.
 
-A picture is like its original if it may be a crop of it (down to about a twelfth of its area), mirrored, turned by
-quarters, negative, blurred, resized, and in any scale of numbers. Flat colour and noise are not.
+A picture is like its original if it may be a crop of it, down to about a twelfth of its area. It may also be mirrored,
+turned by quarters, negative, blurred, resized, and in any scale of numbers. Flat colour and noise are not like any
+original.
 """
 
 from __future__ import annotations
