@@ -10,6 +10,7 @@ import numpy as np
 
 from ...harness.contract.job import Contract
 from ...harness.faults import Effect
+from ...harness.trial import endings
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import Events, History
 from ...harness.trial.spec import CLOSE_WITHIN_S, TrialSpec
@@ -87,17 +88,17 @@ def _was_waiting(history: History, rank: int, epoch: int) -> bool:
     if not len(mine) or mine[-1]["kind"] not in (Kind.ASK, Kind.EPOCH):
         return False
     # A stall is proof; at a deadline the call may only have been slow.
-    if history.ended.cut == "stalled":
+    if history.ended.cut == endings.STALLED:
         return True
     _, needed, waited = pending(history, rank)
-    return history.ended.cut == "out of time" and waited >= needed
+    return history.ended.cut == endings.OUT_OF_TIME and waited >= needed
 
 
 def _cut(history: History) -> str:
     seconds = f"{history.ended.seconds:.0f} s"
     if history.ended.why:
         return f"{history.ended.why}; ended after {seconds}"
-    if history.ended.cut == "stalled":
+    if history.ended.cut == endings.STALLED:
         return f"no process worked or recorded anything; ended after {seconds}"
     return f"ended at the deadline, after {seconds}"
 
@@ -182,7 +183,7 @@ def _hung(
             longest = max(mine, key=lambda wait: wait.seconds, default=None)
             if longest is not None and longest.seconds > timeout + grace + longest.starved_s:
                 yield Violation(promised, f"it was skipped only after {longest.seconds:.2f} s")
-        elif history.ended.cut in ("out of time", "stalled"):
+        elif history.ended.cut in endings.HUNG:
             asked = _unanswered(history, rank)
             if asked is not None and waited_longer(history, asked, timeout + grace):
                 seconds = waited_s(history, asked)
@@ -271,7 +272,7 @@ def crash_surfaces(history: History, ledger: Ledger, expected: Expectation) -> I
             seconds = (int(told[0]["time"]) - moment) / 1e9
             if seconds > SURFACES_WITHIN_S + _starved(history, rank):
                 yield Violation(promised, f"it took {math.ceil(seconds)} s")
-        elif history.ended.cut in ("out of time", "stalled"):
+        elif history.ended.cut in endings.HUNG:
             first = died[died["rank"] == rank][0]
             seconds = waited_s(history, first)
             if waited_longer(history, first, SURFACES_WITHIN_S + _starved(history, rank)):

@@ -20,15 +20,13 @@ from ...harness.errors import BadbatchError, UserError
 from ...harness.exit_codes import ExitCode, table
 from ...harness.nearest import hint
 from ...harness.stopping import stoppable
-from ..options import BY_NAME, OPTIONS, Options, to_options
+from ..options import BY_NAME, FAILURES, OPTIONS, Options, to_options
 from ..report.formats import Format, comparison_formats, report_formats
 from .kinds import KINDS
 
 if TYPE_CHECKING:
     from ..report.model import Report
 
-FAILURES = Path(".badbatch")
-"""Where the folders of failing trials are kept, in the current directory."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 

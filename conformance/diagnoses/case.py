@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...harness.faults import Effect
 from ...harness.sources.truth import Owed
+from ...harness.trial import endings
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import Events, History
 from ..judging.accounting import readings
@@ -184,7 +185,7 @@ class Case:
 
     def waits_for_ever(self, rank: int) -> bool:
         """Whether the consumer of a rank was in a call of the loader when the trial was cut."""
-        if self.epoch.stops[rank] is not Stop.CUT or self.history.ended.cut not in ("out of time", "stalled"):
+        if self.epoch.stops[rank] is not Stop.CUT or self.history.ended.cut not in endings.HUNG:
             return False
         mine = self.history.of(
             Kind.EPOCH, Kind.ASK, Kind.GOT, Kind.RAISED, Kind.END, Kind.WAITED, epoch=self.epoch.number, rank=rank

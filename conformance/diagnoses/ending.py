@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from ...harness.faults import Effect
+from ...harness.trial import endings
 from ...harness.trial.event_log import Kind, Remains
 from ..checks.base import count
 from ..judging.ledger import Stop
@@ -288,7 +289,7 @@ def closing_waits_in_vain(case: Case) -> str | None:
     for rank in range(case.ranks):
         begun, closed = (len(case.history.of(kind, rank=rank)) for kind in (Kind.CLOSING, Kind.CLOSED))
         others = [entry for entry in ended.evidence if entry.get("pid") not in case.consumers.values()]
-        if begun > closed and ended.cut in ("out of time", "stalled") and others:
+        if begun > closed and ended.cut in endings.HUNG and others:
             return f"closing had not ended after {ended.seconds:.0f} s, and {count(len(others), 'helper process')} lived, idle"
     return None
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...harness.errors import UserError
+from ...harness.trial import endings
 from ...harness.trial.history import History
 from ...harness.trial.snapshots import add_stored
 from ...harness.trial.spec import TrialSpec
@@ -92,7 +93,7 @@ def _copy_trial(folder: Path, target: Path) -> None:
     Raises:
         OSError: it cannot be written there, or what is there is not a trial and must not be replaced.
     """
-    if os.path.lexists(target) and (target.is_symlink() or not (target / "trial.json").exists()):
+    if os.path.lexists(target) and (target.is_symlink() or not (target / endings.TRIAL).exists()):
         raise FileExistsError(
             errno.EEXIST, "there is something else with this name: remove it, or rename it"
         )

@@ -24,6 +24,7 @@ import numpy as np
 from ...harness.contract.choices import Isolation
 from ...harness.errors import HarnessError, UserError
 from ...harness.processes.supervisor import Supervisor
+from ...harness.trial import endings
 from ...harness.trial.event_log import RECORD
 from ...harness.trial.history import Ended, History
 from ...harness.trial.spec import TrialSpec
@@ -278,7 +279,7 @@ def _record(task: Task, folder: Path) -> History:
     try:
         return History.load(folder)
     except (UserError, OSError):
-        lost = Ended(cut="lost", ranks=(None,) * task.spec.topology.ranks)
+        lost = Ended(cut=endings.LOST, ranks=(None,) * task.spec.topology.ranks)
         return History(task.spec, np.empty(0, RECORD), {}, lost)
 
 

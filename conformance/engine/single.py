@@ -14,6 +14,7 @@ from ...harness.contract.choices import Isolation
 from ...harness.errors import UserError
 from ...harness.processes.supervisor import Supervisor
 from ...harness.sources.base import find as find_source
+from ...harness.trial import endings
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
@@ -41,7 +42,7 @@ def trial_file(path: Path) -> Path:
     Raises:
         UserError: neither.
     """
-    found = path / "trial.json" if path.is_dir() else path
+    found = path / endings.TRIAL if path.is_dir() else path
     if not found.is_file():
         raise UserError(f"{path} is no trial: give the folder of a trial, or its trial.json")
     return found
@@ -55,7 +56,7 @@ def judge_folder(folder: Path) -> tuple[Report, History]:
     """
     home = trial_file(folder).parent
     history = History.load(home)
-    if not len(history.events) and not (home / "ended.json").exists():
+    if not len(history.events) and not (home / endings.ENDED).exists():
         raise UserError(f"{folder} contains a trial that has not been run: {again(folder)} runs it")
     return report_on(history, {}, "recorded"), history
 

@@ -7,6 +7,7 @@ import numpy as np
 from ...harness.faults import Effect
 from ...harness.processes.rank import BROKE
 from ...harness.sources.base import truth
+from ...harness.trial import endings
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
@@ -26,7 +27,7 @@ def disturbance(history: History) -> str:
             continue
         if -code in FROM_OUTSIDE:
             return f"the machine killed the trial (signal {-code}): most often for lack of memory"
-    if history.ended.cut in ("lost", "interrupted"):
+    if history.ended.cut in (endings.LOST, endings.INTERRUPTED):
         return f"the trial was {history.ended.cut}"
     return ""
 

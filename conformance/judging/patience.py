@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...harness.faults import Effect
+from ...harness.trial import endings
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import CLOSE_WITHIN_S
@@ -16,7 +17,6 @@ SURFACES_WITHIN_S = 10.0
 """Seconds within which the death of a worker must reach the consumer as an error."""
 RETURNS_WITHIN_S = 5.0
 """A call of ``next()`` that had waited for less when the deadline came may only have been slow."""
-_CUT = ("out of time", "stalled")
 
 
 def grace_s(timeout: float) -> float:
@@ -26,7 +26,7 @@ def grace_s(timeout: float) -> float:
 
 def waited_s(history: History, since: Any) -> float:
     """Seconds from an event to the end of the trial; 0 for a trial that was not cut."""
-    if history.ended.cut not in _CUT:
+    if history.ended.cut not in endings.HUNG:
         return 0.0
     return max(0.0, (_cut_at(history) - int(since["time"])) / 1e9)
 
@@ -40,12 +40,12 @@ def _cut_at(history: History) -> int:
 
 def waited_longer(history: History, since: Any, seconds: float) -> bool:
     """Whether a trial that was cut had waited for longer than this many seconds, or is proved never to end."""
-    return history.ended.cut in _CUT and (bool(history.ended.why) or waited_s(history, since) > seconds)
+    return history.ended.cut in endings.HUNG and (bool(history.ended.why) or waited_s(history, since) > seconds)
 
 
 def too_short(history: History) -> str:
     """Why the deadline of a trial was too short for what was waited for at its end; empty: it was not."""
-    if history.ended.cut != "out of time":
+    if history.ended.cut != endings.OUT_OF_TIME:
         return ""
     for rank in range(history.spec.most_ranks):
         what, needed, waited = pending(history, rank)

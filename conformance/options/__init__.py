@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .option import Option, Place
 from .settings import Options, to_options
-from .table import BY_NAME, OPTIONS
+from .table import BY_NAME, FAILURES, OPTIONS
 
-__all__ = ["BY_NAME", "OPTIONS", "Option", "Options", "Place", "to_options"]
+__all__ = ["BY_NAME", "FAILURES", "OPTIONS", "Option", "Options", "Place", "to_options"]

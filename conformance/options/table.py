@@ -25,6 +25,9 @@ from .values import (
     yes_or_no,
 )
 
+FAILURES = Path(".badbatch")
+"""Where the command keeps the folders of failing trials, in the current directory."""
+
 # fmt: off
 OPTIONS: tuple[Option, ...] = (
     Option("loader", "The loader to check: pkg.module:attr.", "LOADER", repeatable=True, places=("pytest",)),
@@ -59,7 +62,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("known", "A TOML file of known failures, or the name of one that comes with badbatch.", "FILE", field="known",
            repeatable=True, is_path=True),
     Option("keep", "Keep the folders of all trials here, to be run or judged again; without it those of failing trials are kept, "
-           "in pytest's cache folder or, by the command, in .badbatch.", "DIR", "", "keep", Path, is_path=True),
+           f"in pytest's cache folder or, by the command, in {FAILURES}.", "DIR", "", "keep", Path, is_path=True),
     *(Option(format.name, format.title, "FILE", convert=Path, is_path=True,
              places=("pytest", "command") if format.in_pytest else ("command",)) for format in report_formats().values()),
 )

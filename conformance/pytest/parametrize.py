@@ -17,7 +17,7 @@ from ...harness.sources.base import promised
 from ...harness.trial.spec import TrialSpec
 from ..engine.suite import Suite, name_of
 from ..judging.verdict import Mark
-from ..options import Options
+from ..options import FAILURES, Options
 from .items import settle
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,7 +51,7 @@ class _SharedSuite:
     """Laid out when tests are collected; started when the first check is called; closed when the interpreter ends."""
 
     def __init__(self, loader: Any, options: Options, directory: str) -> None:
-        self._suite = Suite(name_of(loader), options, directory, failures=Path(".badbatch"))
+        self._suite = Suite(name_of(loader), options, directory, failures=FAILURES)
         self._started = False
         atexit.register(self._suite.close)
 

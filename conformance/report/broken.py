@@ -8,14 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...harness.faults import registry as faults
+from ...harness.trial import endings
 from ..checks.base import count
 from ..judging.verdict import CUT_SHORT_BY, Verdict
 from .general import general
 from .headline import by_trial
 from .model import Report
 from .places import Column, column_of, in_words
-
-_CUT = ("stalled", "out of time")
 
 MOST_FIRST = 10
 """Broken promises that "Fix these first" lists at most."""
@@ -96,7 +95,7 @@ def broken_promises(report: Report, ran: Mapping[str, set[Column]]) -> tuple[Bro
     groups: dict[tuple[str, str], list[Verdict]] = collections.defaultdict(list)
     follows: dict[tuple[str, str], dict[str, None]] = collections.defaultdict(dict)
     lost: collections.Counter[tuple[str, str]] = collections.Counter()
-    missing = {trial.spec.id: trial.missing for trial in report.trials if trial.ended in _CUT}
+    missing = {trial.spec.id: trial.missing for trial in report.trials if trial.ended in endings.HUNG}
     for trial, failures in by_trial(report.verdicts).items():
         gone: dict[tuple[str, str], set[int]] = collections.defaultdict(set)
         for verdict, root in failures:

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from ...harness.trial import endings
 from ..checks.base import count
 from .general import general
 from .observations import Fact, rows
@@ -18,7 +19,6 @@ from .result import TrialResult
 
 K = TypeVar("K")
 
-_CUT = ("stalled", "out of time")
 _MOST = 3  # different behaviours that one line of the card lists
 
 
@@ -73,7 +73,7 @@ def _outcome(trial: TrialResult) -> str:
     seen = trial.observed
     if seen.errors:
         return f"an error, then {_THEN[seen.after]}"
-    if trial.ended in _CUT:
+    if trial.ended in endings.HUNG:
         return "no error; next() never returns"
     if trial.ended.startswith(("killed", "exit", "rank")):
         return f"the consumer's process dies ({trial.ended})"

@@ -80,9 +80,10 @@ class Opens:
         if self._samples is None:
             from ..corpus.damage.decoders import DecoderFault
             from ..corpus.stored import Stored
+            from ..trial import endings
             from ..trial.spec import TrialSpec
 
-            spec = TrialSpec.read(Path(self._folder) / "trial.json")
+            spec = TrialSpec.read(Path(self._folder) / endings.TRIAL)
             files = (spec.stored or Stored("")).files
             alone = all(count == 1 for _, _, count in files)
             self._struck = frozenset(sample for sample, fault in spec.plan.items() if not isinstance(fault, DecoderFault))

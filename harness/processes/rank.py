@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..instrumentation.late_imports import when_imported
+from ..trial import endings
 from ..trial.phases import ends_by_signal, life_of
 from ..trial.spec import TrialSpec
 from .group import let_loaders_make_groups
@@ -161,7 +162,7 @@ def redirect(folder: Path, rank: int) -> None:
 if __name__ == "__main__":
     die_with_parent(signal.SIGKILL, int(sys.argv[3]))
     _folder = Path(sys.argv[1])
-    _spec = TrialSpec.read(_folder / "trial.json")
+    _spec = TrialSpec.read(_folder / endings.TRIAL)
     _phases = life_of(_spec.phases, int(sys.argv[4]))
     enter_directory(_spec.directory)
     if ends_by_signal(_spec.phases, _phases):

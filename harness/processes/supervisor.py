@@ -24,6 +24,7 @@ from typing import Any
 from ..contract.choices import Isolation
 from ..contract.job import Contract
 from ..errors import HarnessError, LoaderError
+from ..trial import endings
 from ..trial.history import History
 from ..trial.spec import TrialSpec
 from .lent import Lent
@@ -140,7 +141,7 @@ class Supervisor:
         folder.mkdir(parents=True, exist_ok=True)
         self._count += 1
         spec = self._lent.lend(self._count, spec, folder)
-        spec.write(folder / "trial.json")
+        spec.write(folder / endings.TRIAL)
         self._running[self._count] = (folder, time.monotonic() + spec.deadline_s + _PATIENCE_S, 0)
         try:
             self._send({"run": self._count, "folder": str(folder)})

@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 
+from ..trial import endings
 from ..trial.event_log import Actor, Recorder, begin_log
 from ..trial.phases import ends_by_signal, lives
 from ..trial.spec import TrialSpec
@@ -78,7 +79,7 @@ class TrialSupervisor:
             try:
                 cut = self._live(life, began)
                 cut_at = time.monotonic_ns() if cut else None
-                evidence = self._evidence() if cut in ("out of time", "stalled") else []
+                evidence = self._evidence() if cut in endings.HUNG else []
                 leftovers += [] if cut else self._orphans()
             finally:
                 end_all(self._tree, _END_WITHIN_S)
@@ -100,7 +101,7 @@ class TrialSupervisor:
         }
         partial = self._folder / "ended.partial"
         partial.write_text(json.dumps(ended), encoding="utf-8")
-        partial.rename(self._folder / "ended.json")
+        partial.rename(self._folder / endings.ENDED)
 
     def _live(self, life: range, began: float) -> str | None:
         """Run the phases of one process on each rank; why they were cut short, or None."""
@@ -138,9 +139,9 @@ class TrialSupervisor:
                 if self._sender is not None:
                     self._sender.look(self._recorder)
                 if self._ordered_to_stop:
-                    return "interrupted"
+                    return endings.INTERRUPTED
                 if now >= deadline:
-                    return "out of time"
+                    return endings.OUT_OF_TIME
                 if now - last_look >= _LOOK_EVERY_S:
                     self._trim_logs()
                     progress, (new_work, runnable) = self._progress(), self._work()
@@ -150,7 +151,7 @@ class TrialSupervisor:
                         self._why = waits.endless()
                     work, last_look = new_work, now
                     if now - last_change >= self._spec.quiet_s or self._why or self._is_endless():
-                        return "stalled"
+                        return endings.STALLED
                 if now - last_sample >= self._spec.sample_every_s:
                     sample(self._recorder, self._tree())
                     last_sample = now

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import LoaderError, UserError
 from ..instrumentation.late_imports import when_imported
+from ..trial import endings
 from ..trial.phases import ends_by_signal
 from ..trial.spec import TrialSpec
 from .cleanup import Segments, clear_away, standing_segments
@@ -165,7 +166,7 @@ class Zygote:
         if not self._fork_ranks or "torch.distributed" in sys.modules:
             return
         with contextlib.suppress(UserError, ImportError):  # the rank itself reports what is wrong
-            if TrialSpec.read(folder / "trial.json").most_ranks > 1:
+            if TrialSpec.read(folder / endings.TRIAL).most_ranks > 1:
                 preload_torch()
                 rehearse()
                 settle()
@@ -184,7 +185,7 @@ class Zygote:
             die_with_parent(signal.SIGTERM, zygote)
             self._control.close()
             os.environ["MASTER_PORT"] = str(port)
-            spec = TrialSpec.read(folder / "trial.json")
+            spec = TrialSpec.read(folder / endings.TRIAL)
             TrialSupervisor(spec, folder, lambda rank, phases: self._start_rank(spec, folder, rank, phases), standing).run()
             code = 0
         except BaseException:

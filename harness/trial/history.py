@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..errors import UserError
 from ..plain import from_plain
+from . import endings
 from .event_log import RECORD, Actor, Kind, read_log
 from .phases import logical_epochs
 from .spec import TrialSpec
@@ -79,7 +80,7 @@ class History:
         Raises:
             UserError: the folder contains no trial.
         """
-        spec = TrialSpec.read(folder / "trial.json")
+        spec = TrialSpec.read(folder / endings.TRIAL)
         parts = [read_log(folder / f"events-{rank}.bin") for rank in range(spec.most_ranks)]
         texts: dict[tuple[int, int], Mapping[str, Any]] = {}
         for rank in range(spec.most_ranks):
@@ -216,14 +217,14 @@ _ALWAYS_WRITTEN = ("cut", "seconds", "ranks", "leftovers", "evidence")
 
 def _ended(folder: Path, spec: TrialSpec) -> Ended:
     try:
-        data = json.loads((folder / "ended.json").read_text(encoding="utf-8"))
+        data = json.loads((folder / endings.ENDED).read_text(encoding="utf-8"))
         if missing := [name for name in _ALWAYS_WRITTEN if not isinstance(data, dict) or name not in data]:
             raise UserError(f"it lacks {missing[0]}")
         return from_plain(Ended, data)
     except FileNotFoundError:
-        return Ended(cut="lost", ranks=(None,) * spec.topology.ranks)
+        return Ended(cut=endings.LOST, ranks=(None,) * spec.topology.ranks)
     except (ValueError, UserError) as error:
-        raise UserError(f"{folder / 'ended.json'} is damaged: {error}") from error
+        raise UserError(f"{folder / endings.ENDED} is damaged: {error}") from error
 
 
 def _tails(folder: Path, stem: str, limit: int) -> str:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..corpus.manifest import read_samples
 from ..errors import UserError
+from . import endings
 from .spec import TrialSpec
 from .stored_pictures import StoredPictures, decoded
 
@@ -64,7 +65,7 @@ def snapshots(folder: Path) -> list[Snapshot]:
     if not found:
         return []
     try:
-        stored = TrialSpec.read(folder / "trial.json").stored
+        stored = TrialSpec.read(folder / endings.TRIAL).stored
     except UserError:
         stored = None
     return [
