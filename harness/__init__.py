@@ -6,12 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .contract.job import Contract, Job, loader
+    from .contract.samples import Sample
+    from .errors import NotCarried
     from .plan import FaultPlan
     from .trial.history import History
 
-__all__ = ["Contract", "FaultPlan", "History", "Job", "loader"]
+__all__ = ["Contract", "FaultPlan", "History", "Job", "NotCarried", "Sample", "loader"]
 
-_HOME = {"Contract": "contract.job", "Job": "contract.job", "loader": "contract.job", "FaultPlan": "plan", "History": "trial.history"}
+_HOME = {
+    "Contract": "contract.job",
+    "Job": "contract.job",
+    "loader": "contract.job",
+    "NotCarried": "errors",
+    "Sample": "contract.samples",
+    "FaultPlan": "plan",
+    "History": "trial.history",
+}
 
 
 def __getattr__(name: str) -> Any:

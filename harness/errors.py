@@ -18,6 +18,13 @@ class LoaderError(UserError):
     """The loader under test cannot be tested: it cannot be imported, called, iterated or read."""
 
 
+class NotCarried(BadbatchError):
+    """A loader factory raises this: the format that its loader reads cannot hold what this trial is about.
+
+    The trial is then not applicable, with this reason. In a trial in which nothing is damaged or odd it is an error like any other.
+    """
+
+
 class HarnessError(BadbatchError):
     """The harness itself failed; never the loader's fault."""
 

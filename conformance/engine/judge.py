@@ -13,7 +13,7 @@ from ...harness.trial.history import History
 from ..checks import Check, Violation, causes_first, registry
 from ..diagnoses.diagnosis import diagnose
 from ..judging.accounting import account
-from ..judging.doubts import disturbance, doubt, not_drawn, not_listed, not_struck, not_taken
+from ..judging.doubts import disturbance, doubt, not_carried, not_drawn, not_listed, not_struck, not_taken
 from ..judging.expectation import Expectation, expect
 from ..judging.ledger import Ledger
 from ..judging.raised import first_error
@@ -69,6 +69,8 @@ def _one(
     verdict = Verdict(spec.loader, spec.scenario, spec.source, spec.topology, check.id, Mark.PASS, replay=replay)
     reason = check.needs(expected.contract, spec)
     if reason is not None:
+        return dataclasses.replace(verdict, mark=Mark.NA, reason=reason)
+    if not spoiled and (reason := not_carried(history)):
         return dataclasses.replace(verdict, mark=Mark.NA, reason=reason)
     try:
         violations = check(history, ledger, expected)

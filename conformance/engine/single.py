@@ -19,9 +19,10 @@ from ...harness.trial.event_log import Kind
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ..judging.accounting import account
+from ..judging.doubts import not_carried
 from ..judging.expectation import expect
 from ..judging.ledger import Stop
-from ..judging.observed import observe
+from ..judging.observed import Observed, observe
 from ..judging.verdict import Verdict
 from ..report.model import Report
 from ..report.observations import measured
@@ -128,7 +129,9 @@ def trial_result(history: History, verdicts: Sequence[Verdict], folder: Path | N
         skipped=epoch.reported_total or 0,
         arrivals_expected=int(np.count_nonzero(expected.good)) - expected.drop_budget,
         folder=folder,
-        observed=dataclasses.replace(observe(history, ledger, expected), more=measured(history, ledger, expected)),
+        observed=Observed()
+        if not_carried(history)
+        else dataclasses.replace(observe(history, ledger, expected), more=measured(history, ledger, expected)),
     )
 
 

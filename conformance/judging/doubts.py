@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...harness.errors import NotCarried
 from ...harness.faults import Effect
 from ...harness.processes.rank import BROKE
 from ...harness.sources.base import truth
 from ...harness.trial import endings
-from ...harness.trial.event_log import Kind
+from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from .accounting import unlisted_pipes
 from .deaths import FROM_OUTSIDE
 from .expectation import Expectation
 from .patience import too_short
+
+_NOT_CARRIED = f"{NotCarried.__module__}.{NotCarried.__qualname__}"
 
 
 def disturbance(history: History) -> str:
@@ -43,6 +46,20 @@ def not_struck(spec: TrialSpec) -> str:
     """
     idle = truth(spec).idle
     return f"no fault could have an effect when the corpus was made: {idle}" if idle else ""
+
+
+def not_carried(history: History) -> str:
+    """Why a loader with a format of its own cannot be judged: its factory says that the format cannot hold the trial's damage.
+
+    Empty: it does not say so, or nothing in the trial is damaged or odd.
+    """
+    if not history.spec.plan:
+        return ""
+    raised = history.of(Kind.RAISED)
+    for event in raised[np.isin(raised["flags"], (Where.FACTORY, Where.ITER))]:
+        if history.text(event, "type") == _NOT_CARRIED:
+            return " ".join(history.text(event).split())
+    return ""
 
 
 def doubt(history: History) -> str:

@@ -16,6 +16,7 @@ from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from .accounting import account
+from .doubts import not_carried
 from .expectation import expect
 from .ledger import Epoch
 
@@ -42,7 +43,7 @@ def not_begun(history: History) -> str:
     """Why there was no batch, if the loader cannot be built or iterated, or lacks what its source does not have; empty: there was."""
     spec = history.spec
     raised = history.of(Kind.RAISED)
-    if not len(raised) or len(history.of(Kind.GOT)):
+    if not_carried(history) or not len(raised) or len(history.of(Kind.GOT)):
         return ""
     kind = history.text(raised[0], "type").removeprefix("builtins.")
     lines = history.text(raised[0]).strip().splitlines()
@@ -82,6 +83,8 @@ def _missing_input(history: History, error: np.void) -> str:
 
 def infer(history: History, declared: Contract) -> Contract:
     """Complete a contract from a probe with one damaged sample, without workers, on one rank."""
+    if why := not_carried(history):
+        return _without_probe(history.spec.loader, declared, why)
     epoch = account(history, expect(history.spec, declared)).first
     found: dict[str, str] = {}
     on_damage = declared.on_damage
@@ -93,6 +96,19 @@ def infer(history: History, declared: Contract) -> Contract:
     if declared.batches is None and on_damage == "skip":
         found["batches"] = _batches(history)
     return _completed(declared, found)
+
+
+def _without_probe(loader: str, declared: Contract, why: str) -> Contract:
+    """The contract of a loader whose format cannot hold the damage of the probe: it has to be declared.
+
+    Raises:
+        LoaderError: it is not; names what is missing.
+    """
+    needed = {"raise": "after_error", "skip": "batches"}.get(declared.on_damage or "")
+    missing = "on_damage" if declared.on_damage is None else needed if needed and getattr(declared, needed) is None else None
+    if missing is not None:
+        raise LoaderError(f"{loader} must declare {missing}: it cannot be inferred, since {why}")
+    return declared
 
 
 def infer_tail(history: History, contract: Contract) -> Contract:

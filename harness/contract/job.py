@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +13,7 @@ from ..nearest import hint, unknown
 from ..plain import Plain
 from .choices import PROMISES, AfterError, Batches, BlastRadius, OnDamage, Readers, ShortBatches, Tail
 from .once import make_once
+from .samples import Sample
 from .source_names import SOURCES
 
 if TYPE_CHECKING:
@@ -65,6 +66,21 @@ class Job:
     cache_dir: Path | None = None
     """On disk: a folder shared by all trials over the same corpus, for what a loader makes from it once. None in
     memory."""
+
+    listing: Callable[[], Iterator[Sample]] | None = dataclasses.field(default=None, repr=False)
+    """Gives what :meth:`stored_samples` gives; picklable."""
+
+    def stored_samples(self) -> Iterator[Sample]:
+        """Every sample in order of ids, as it is stored, damage included, for a writer of another format.
+
+        Samples that are missing from the source are left out.
+
+        Raises:
+            UserError: the job was made without a source.
+        """
+        if self.listing is None:
+            raise UserError("this job has no source whose samples could be listed")
+        return self.listing()
 
     def make_once(self, name: str, make: Callable[[Path], Any]) -> Path:
         """Make ``cache_dir / name`` unless it exists; without a ``cache_dir``, in ``work_dir``.

@@ -91,7 +91,7 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _by_group(
-    opened: Callable[[], tuple[Callable[[int], pa.Table], pa.Schema]],
+    opening: Callable[[], Opened],
     declared: Declared,
     groups: Sequence[int],
     strict: bool,
@@ -101,7 +101,7 @@ def _by_group(
     Damaged bytes make readers raise errors of many classes; all mean that the reader refuses.
     """
     try:
-        read, schema = opened()
+        read, schema = opening()
     except Exception as error:  # noqa: BLE001 - any error means that the reader refuses it
         yield 0, sum(groups), raises(error)
         return
@@ -119,55 +119,66 @@ def _by_group(
             yield start, size, raises(error)
 
 
-def _parquet(data: bytes, declared: Declared, groups: Sequence[int], first: int, *, strict: bool) -> Iterator[Piece]:
+Opened = tuple[Callable[[int], "pa.Table"], "pa.Schema"]
+"""Reads one row group of an open file by its number; and the file's schema."""
+
+
+def _parquet(data: bytes, checksums: bool) -> Opened:
     import pyarrow.parquet as pq
 
-    def opened() -> tuple[Callable[[int], pa.Table], pa.Schema]:
-        file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=strict)
-        return (lambda number: file.read_row_group(number, use_threads=False)), file.schema_arrow
-
-    yield from _by_group(opened, declared, groups, strict)
+    file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=checksums)
+    return (lambda number: file.read_row_group(number, use_threads=False)), file.schema_arrow
 
 
-def _arrow(data: bytes, declared: Declared, groups: Sequence[int], first: int, *, strict: bool) -> Iterator[Piece]:
+def _arrow(data: bytes, checksums: bool) -> Opened:
     import pyarrow as pa
 
-    def opened() -> tuple[Callable[[int], pa.Table], pa.Schema]:
-        file = pa.ipc.open_file(pa.BufferReader(data))
-        return (lambda number: pa.Table.from_batches([file.get_batch(number)])), file.schema
-
-    yield from _by_group(opened, declared, groups, strict)
+    file = pa.ipc.open_file(pa.BufferReader(data))
+    return (lambda number: pa.Table.from_batches([file.get_batch(number)])), file.schema
 
 
-def _npz(data: bytes, declared: Declared, groups: Sequence[int], first: int, *, strict: bool) -> Iterator[Piece]:
+def _npz(data: bytes, checksums: bool) -> Opened:
     import numpy as np
     import pyarrow as pa
 
-    def opened() -> tuple[Callable[[int], pa.Table], pa.Schema]:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        columns = {
-            name: pa.array([array] if array.ndim else array.reshape(1), from_pandas=False)
-            for name, array in arrays.items()
-        }
-        table = pa.table(columns)
-        return (lambda number: table), table.schema
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    columns = {
+        name: pa.array([array] if array.ndim else array.reshape(1), from_pandas=False)
+        for name, array in arrays.items()
+    }
+    table = pa.table(columns)
+    return (lambda number: table), table.schema
 
-    yield from _by_group(opened, declared, groups, strict)
+
+_OPEN: dict[str, Callable[[bytes, bool], Opened]] = {"parquet": _parquet, "arrow": _arrow, "npz": _npz}
+
+
+def opened(storage: str, data: bytes) -> Callable[[int], pa.Table]:
+    """Reads the row groups of a file by their number, in the types in which they are stored, and without check sums.
+
+    Raises:
+        Exception: of any class: the file is damaged. So may each call.
+    """
+    return _OPEN[storage](data, False)[0]
+
+
+def _read(storage: str, data: bytes, declared: Declared, groups: Sequence[int], first: int, *, strict: bool) -> Iterator[Piece]:
+    yield from _by_group(lambda: _OPEN[storage](data, strict), declared, groups, strict)
 
 
 _READERS: dict[str, dict[str, Reader]] = {
     "parquet": {
-        "pyarrow": functools.partial(_parquet, strict=True),
-        "pyarrow-cast": functools.partial(_parquet, strict=False),
+        "pyarrow": functools.partial(_read, "parquet", strict=True),
+        "pyarrow-cast": functools.partial(_read, "parquet", strict=False),
     },
     "arrow": {
-        "pyarrow": functools.partial(_arrow, strict=True),
-        "pyarrow-cast": functools.partial(_arrow, strict=False),
+        "pyarrow": functools.partial(_read, "arrow", strict=True),
+        "pyarrow-cast": functools.partial(_read, "arrow", strict=False),
     },
     "npz": {
-        "numpy": functools.partial(_npz, strict=True),
-        "numpy-cast": functools.partial(_npz, strict=False),
+        "numpy": functools.partial(_read, "npz", strict=True),
+        "numpy-cast": functools.partial(_read, "npz", strict=False),
     },
 }
 """Each format's strict reader (exact types, checksums), and a lenient one that casts to the declared types."""
@@ -190,9 +201,9 @@ def _duckdb(pid: int) -> tuple[Any, Any] | None:
 
 def _by_duckdb(data: bytes, declared: Declared, groups: Sequence[int], first: int) -> Iterator[Piece]:
     """The whole file at once; if that fails, each group by its range of ids."""
-    opened = _duckdb(os.getpid())
-    assert opened is not None
-    connection, memory = opened
+    both = _duckdb(os.getpid())
+    assert both is not None
+    connection, memory = both
     memory.pipe(_OPINION, data)
 
     def ask(condition: str) -> pa.Table:

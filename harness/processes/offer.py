@@ -60,6 +60,7 @@ def _job(
         max_consecutive_skips=spec.max_consecutive_skips,
         on_skip=OnSkip(recorder, batches.names),
         decode=offer.decode,
+        listing=offer.listing,
         persistent_workers=spec.topology.persistent,
         work_dir=work,
         cache_dir=None if root is None else _beside(root),

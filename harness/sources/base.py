@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +17,7 @@ from .truth import Truth, Walk
 if TYPE_CHECKING:
     from ..contract.calling import Target
     from ..contract.job import Contract
+    from ..contract.samples import Sample
     from ..corpus.base import Recipe
     from ..corpus.stored import Stored
     from ..trial.batch import BatchReader
@@ -52,6 +53,8 @@ class Offer:
     dataset: Any = None
     root: Path | None = None
     decode: Callable[[bytes], Any] | None = None
+    listing: Callable[[], Iterator[Sample]] | None = None
+    """Gives each sample as it is stored; picklable."""
 
 
 class Source(Protocol):

@@ -72,9 +72,11 @@ class InMemory:
     def serve(self, spec: TrialSpec, rank: int, recorder: Recorder, folder: Path) -> Offer:
         """The data set."""
         from .memory import Reader
+        from .memory_samples import MemorySamples
 
         reader = Reader(spec.plan, recorder, folder)
-        return Offer(dataset=self.dataset(spec.samples, reader, rank, spec.topology.ranks))
+        dataset = self.dataset(spec.samples, reader, rank, spec.topology.ranks)
+        return Offer(dataset=dataset, listing=MemorySamples(spec.samples, spec.plan, recorder))
 
     def reader(self, spec: TrialSpec, ids: Callable[[Any], Any] | None) -> BatchReader:
         """A reader that knows the rows of numbers."""

@@ -109,9 +109,11 @@ class OnDisk:
 
     def serve(self, spec: TrialSpec, rank: int, recorder: Recorder, folder: Path) -> Offer:
         """The corpus, and the decoder that crashes on some of its files."""
+        from ..corpus.samples import StoredSamples
         from ..instrumentation.decoder import Decode
 
-        return Offer(root=Path(spec.root or ""), decode=Decode(lazy=spec.lazy_decode))
+        root = spec.root or ""
+        return Offer(root=Path(root), decode=Decode(lazy=spec.lazy_decode), listing=StoredSamples(root))
 
     def reader(self, spec: TrialSpec, ids: Callable[[Any], Any] | None) -> StoredBatchReader:
         """A reader that knows the manifest."""
