@@ -12,7 +12,8 @@ from badbatch.conformance.engine.suite import check_loader
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.report import junit, terminal
 from badbatch.harness import Job, NotCarried
-from badbatch.harness.corpus.base import KINDS, Choice, Recipe, State
+from badbatch.harness.corpus.base import Choice, Recipe, State
+from badbatch.harness.corpus.kinds import KINDS
 from badbatch.harness.corpus.make import make
 from badbatch.harness.corpus.manifest import read_samples
 from badbatch.harness.corpus.samples import StoredSamples

@@ -43,7 +43,7 @@ def not_begun(history: History) -> str:
     """Why there was no batch, if the loader cannot be built or iterated, or lacks what its source does not have; empty: there was."""
     spec = history.spec
     raised = history.of(Kind.RAISED)
-    if not_carried(history) or not len(raised) or len(history.of(Kind.GOT)):
+    if not len(raised) or len(history.of(Kind.GOT)):
         return ""
     kind = history.text(raised[0], "type").removeprefix("builtins.")
     lines = history.text(raised[0]).strip().splitlines()
