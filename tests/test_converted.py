@@ -34,7 +34,7 @@ def test_samples_are_given_as_they_are_stored(kind: str) -> None:
     for sample in found:
         record = records[sample.id]
         assert (sample.state == "damaged") == (record.state is State.DAMAGED)
-        if sample.stored is None or sample.lost:
+        if sample.content is None or sample.lost:
             assert record.state is not State.GOOD
             continue
         digest = hashlib.sha256(sample.data).hexdigest()
@@ -42,7 +42,7 @@ def test_samples_are_given_as_they_are_stored(kind: str) -> None:
             assert digest in (record.sha256, record.content)
         elif record.state is State.DAMAGED:
             assert digest != record.content
-    assert sum(sample.stored is not None and not sample.lost for sample in found) > len(found) / 2
+    assert sum(sample.content is not None and not sample.lost for sample in found) > len(found) / 2
 
 
 @pytest.mark.parametrize("fault", ["hanging-pipe", "dangling-link"])

@@ -23,7 +23,7 @@ class Sample:
     """Its file, relative to ``job.root``; empty in memory."""
     key: str = ""
     """Its key, in a tar shard."""
-    stored: bytes | None = dataclasses.field(default=None, repr=False)
+    content: bytes | None = dataclasses.field(default=None, repr=False)
     parsed: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     lost: str = ""
     """Why another format cannot have its bytes or fields; empty: it can have one of them."""
@@ -35,9 +35,9 @@ class Sample:
         Raises:
             NotCarried: it has none that another format could hold.
         """
-        if self.lost or self.stored is None:
+        if self.lost or self.content is None:
             raise NotCarried(self._why("it is not stored as bytes"))
-        return self.stored
+        return self.content
 
     @property
     def fields(self) -> Mapping[str, Any]:

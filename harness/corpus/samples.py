@@ -56,13 +56,13 @@ class StoredSamples:
 
 
 def _sample(record: SampleRecord, own: Own) -> Sample:
-    stored, parsed, lost = own
-    if record.state is State.DAMAGED and stored is not None and hashlib.sha256(stored).hexdigest() == record.content:
+    held, parsed, lost = own
+    if record.state is State.DAMAGED and held is not None and hashlib.sha256(held).hexdigest() == record.content:
         lost = "the damage is in its file, and not in the sample"
     state = "odd" if record.state is State.GOOD and record.oddity is not None else record.state.value
     fault = str((record.fault or record.oddity or {}).get("fault", ""))
     key = tarfiles.split(record.members[0])[0] if record.members else ""
-    return Sample(record.id, state, fault, record.path, key, stored, parsed, lost)
+    return Sample(record.id, state, fault, record.path, key, held, parsed, lost)
 
 
 Reader = Callable[[SampleRecord, int], Own]
