@@ -16,8 +16,8 @@ from .memory import Numbers
 class MemorySamples:
     """All samples in order of their ids. Picklable.
 
-    A fault that changes what a sample holds took effect when the changed sample is handed out: that is recorded. A fault that
-    strikes while a sample is read cannot be stored.
+    A fault that changes the content of a sample takes effect when the changed sample is returned, and is recorded then. A fault
+    of the read itself cannot be stored.
     """
 
     samples: int
