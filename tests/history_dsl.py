@@ -16,7 +16,8 @@ what the consumer does
                         field of another sample, ``5^`` without a field that others have (on disk)
 ``0-3,.``               the last is a picture without a name and without an id mark (on disk)
 ``raise``               it asks, and gets an error: ``raise:ValueError:what_it_says``; without a message that of the last
-                        fault; ``raise@iter``, ``@outside``, ``@factory``, ``@close``, ``@length``, ``@report`` elsewhere
+                        fault; ``raise@iter``, ``@outside``, ``@factory``, ``@close``, ``@length``, ``@report``, ``@save``,
+                        ``@load`` elsewhere
 ``end``                 it asks, and the epoch is over
 ``ask``                 it asks; as the last token, or before the trial is cut: it waits
 ``break`` ``capped``    it leaves the epoch; it gives up
@@ -70,7 +71,7 @@ from badbatch.harness.faults.raises import Raise
 from badbatch.harness.plan import FaultPlan
 from badbatch.harness.trial.event_log import RECORD, Actor, Cap, Content, Kind, Remains, Where
 from badbatch.harness.trial.history import Ended, History
-from badbatch.harness.trial.phases import Batches, left_early, plain, rebuilt
+from badbatch.harness.trial.phases import Batches, Phase, Save, left_early, plain, rebuilt
 from badbatch.harness.trial.spec import Topology, TrialSpec
 
 _TICK = 1_000_000  # nanoseconds a token
@@ -86,11 +87,13 @@ _CONTENT = {
 _RAISED_BY = {"two-argument-error": "TwoArgumentError", "stop-iteration": "StopIteration"}
 _SPEAKER = re.compile(r"(?:r(\d+))?\.?(?:w(\d+))?:(?=.|$)")
 _WHERE = {"iter": Where.ITER, "outside": Where.OUTSIDE, "factory": Where.FACTORY, "close": Where.CLOSE, "length": Where.LENGTH,
-          "report": Where.REPORT}
+          "report": Where.REPORT, "save": Where.SAVE, "load": Where.LOAD}
 _NO_ERRORS = ("str", "leftover")  # texts of events that are not exceptions
 _CUTS = {"stalled": "stalled", "endless": "stalled", "deadline": "out of time", "interrupted": "interrupted"}
 _CONSUMER_PID, _WORKER_PID, _PIDS_A_RANK, _HELPER_PID = 100, 1, 10, 900
 
+RESUMED = (Phase(until=Batches(1), then=Save()), Phase(load=0, epochs=2))
+"""Phases of a story with one ``saved`` and one ``resumed``, and a later epoch."""
 RAISES = Contract(on_damage="raise", after_error="continue", tail="pad")
 STOPS = Contract(on_damage="raise", after_error="stop", tail="pad")
 SKIPS = Contract(on_damage="skip", batches="short", tail="pad")

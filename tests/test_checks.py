@@ -21,8 +21,10 @@ from badbatch.harness.faults.slow import Slow
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
-from history_dsl import MARKS, RAISES, REFILLS, SKIPS, STOPS, SUBSTITUTES, broken, history_of
+from badbatch.harness.trial.spec import Topology
+from history_dsl import MARKS, RAISES, REFILLS, RESUMED, SKIPS, STOPS, SUBSTITUTES, broken, history_of
 
+_REFUSES = dataclasses.replace(RAISES, resume="refuse")
 _EXACT = dataclasses.replace(RAISES, tail="exact")
 _DROPS = dataclasses.replace(RAISES, tail="drop")
 _STOPS_INFERRED = dataclasses.replace(STOPS, inferred=("after_error",))
@@ -160,6 +162,10 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("fresh-epoch", "0-3 4-7 8-11 end epoch 0-3 4-7 8-11 end", {}),
     ("fresh-epoch", "0-3 break epoch 0-3 4-7 8-11 end", {"break_after": 1}),
     ("fresh-epoch", "0-3 fault5 raise 8-11 end epoch 0-3 4-7 8-11 end", {"plan": {5: Transient(failures=1)}}),
+    ("resume-exact", "0-3 saved resumed 4-7 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
+    ("resume-exact", "0-3 saved resumed raise@load:ValueError:another_version", {"phases": RESUMED, "contract": _REFUSES}),
+    ("resume-exact", "0-3 saved resumed raise@load:ValueError:another_number_of_workers",
+     {"phases": (RESUMED[0], dataclasses.replace(RESUMED[1], topology=Topology(3)))}),
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 5,7 end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 r1:fault5 raise end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("no-leftovers", "0-3 4-7 8-11 end closing closed", {}),
@@ -308,6 +314,11 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("fresh-epoch", "0-3 4-7 8-11 end raise@iter:RuntimeError:used_up", {"epochs": 2}),
     ("fresh-epoch", "0-3 break epoch 4-7 8-11 end", {"break_after": 1}),
     ("fresh-epoch", "0-3 break epoch 0-3 0-3 4-7 8-11 end", {"break_after": 1}),
+    ("resume-exact", "0-3 saved resumed 0-3 4-7 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
+    ("resume-exact", "0-3 saved resumed 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
+    ("resume-exact", "0-3 saved resumed 4-7 8-11 end epoch 4-7 8-11 end", {"phases": RESUMED}),
+    ("resume-exact", "0-3 raise@save:TypeError:no_state resumed", {"phases": RESUMED}),
+    ("resume-exact", "0-3 saved resumed raise@load:ValueError:another_version", {"phases": RESUMED}),
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("ranks-in-step", "r0: 0,2 4,6 waited end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2, "lockstep": True}),
     ("no-leftovers", "0-3 4-7 8-11 end closing closed left:process:a_worker", {}),

@@ -30,8 +30,10 @@ from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
+from badbatch.harness.trial.phases import Phase
+from badbatch.harness.trial.spec import Topology
 from fitting import undeclared
-from history_dsl import RAISES, SKIPS, STOPS, SUBSTITUTES, broken, diagnosed, history_of
+from history_dsl import RAISES, RESUMED, SKIPS, STOPS, SUBSTITUTES, broken, diagnosed, history_of
 
 _EXACT = dataclasses.replace(RAISES, tail="exact")
 _SKIPS = dataclasses.replace(SKIPS, tail="exact")
@@ -86,6 +88,13 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
      "w0:read0,2,4,6 w1:read1,3,5,7 0,2,4,6 1,3,5,7 end", {"workers": 2, "drop_last": True}),
     ("batched-per-worker", "full-batches",
      "w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2}),
+    ("state-has-an-effect", "resume-exact", "0-3 saved 8-11 end", {"phases": (RESUMED[0], Phase(same_process=True))}),
+    ("state-of-other-ranks", "resume-exact", "r0:0,2 r0:saved r1:1,3 r1:saved r0:resumed 2,3 4,5 6,7 end",
+     {**_TWO_RANKS, "phases": (RESUMED[0], Phase(topology=Topology(0), load=0))}),
+    ("state-not-used", "resume-exact", "0-3 saved resumed 0-3 4-7 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
+    ("state-counts-what-was-read", "resume-exact", "w0:read0-7 0-3 saved resumed 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
+    ("order-not-restored", "resume-exact", "4,1,7,0 saved resumed 1,2,7,5 3,6,8,9 end", {"phases": RESUMED}),
+    ("later-epochs-begin-at-the-state", "resume-exact", "0-3 saved resumed 4-7 8-11 end epoch 4-7 8-11 end", {"phases": RESUMED}),
     ("batched-per-worker", "full-batches",
      "0-3 break epoch w0:read0,2,4,6,8,10 w1:read1,3,5,7,9,11 0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2, "break_after": 1}),
     ("substituted-silently", "exact-skip-count", "0-3 fault5 read6 4,6,6,7 8-11 end", {"contract": SUBSTITUTES}),
@@ -323,6 +332,18 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
      "0,2 4,6 end r1:1,3 r1:fault5 r1:skip5 r1:end", {**_TWO_RANKS, "contract": _SKIPS}),
     # The ranks divide the samples.
     ("remainder-not-evened-out", "ranks-in-step", "0,2 4,6 end r1:1,3 r1:end", _TWO_RANKS),
+    # What is wrong came after a resume.
+    ("state-has-an-effect", "resume-exact", "0-3 saved resumed 8-11 end", {"phases": RESUMED}),
+    # As many ranks as before.
+    ("state-of-other-ranks", "resume-exact", "0-3 saved resumed 0-3 4-7 8-11 end", {"phases": RESUMED}),
+    # Samples are missing too.
+    ("state-not-used", "resume-exact", "0-3 saved resumed 0-3 8-11 end", {"phases": RESUMED}),
+    # What is missing was not read.
+    ("state-counts-what-was-read", "resume-exact", "w0:read0-3 0-3 saved resumed 8-11 end", {"phases": RESUMED}),
+    # Nothing came again.
+    ("order-not-restored", "resume-exact", "0-3 saved resumed 8-11 end", {"phases": RESUMED}),
+    # It is the resumed epoch that is short.
+    ("later-epochs-begin-at-the-state", "resume-exact", "0-3 saved resumed 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
     # The later epoch delivers something.
     ("exhausted-after-one-epoch", "fresh-epoch", "0-3 4-7 8-11 end epoch 0-3 end", {}),
     # The later epoch repeats what had come.

@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import history_dsl
 import numpy as np
 import pytest
 from badbatch.conformance.judging.accounting import account, readings
@@ -187,7 +188,7 @@ def arrived_in(history: History, phase: int, epoch: int, rank: int) -> int:
 
 def test_the_epoch_of_a_resume_is_one() -> None:
     """What arrived before and after a resume is one epoch, and the checks of today judge it."""
-    whole = history_of("read0-3 0-3 saved resumed read4-11 4-7 8-11 end epoch read0-11 0-3 4-7 8-11 end", phases=RESUMED_STORY)
+    whole = history_of("read0-3 0-3 saved resumed read4-11 4-7 8-11 end epoch read0-11 0-3 4-7 8-11 end", phases=history_dsl.RESUMED)
     assert [(Stop.END,), (Stop.END,)] == [epoch.stops for epoch in ledger(whole).epochs]
     assert [[1] * 12] * 2 == [epoch.arrivals.tolist() for epoch in ledger(whole).epochs]
     assert [12, 12] == [len(readings(whole, number, Kind.READ)) for number in range(2)]
@@ -195,20 +196,18 @@ def test_the_epoch_of_a_resume_is_one() -> None:
         assert not broken(check, whole)
 
 
-RESUMED_STORY = (Phase(until=Batches(1), then=Save()), Phase(load=0, epochs=2))
-
 
 @pytest.mark.parametrize(
     ("story", "check"),
     [
         ("0-3 saved resumed 0-3 4-7 8-11 end epoch 0-3 4-7 8-11 end", "no-duplicates"),
         ("0-3 saved resumed 8-11 end epoch 0-3 4-7 8-11 end", "no-lost-batches"),
-        ("0-3 saved resumed 4-7 8-11 end epoch 4-7 8-11 end", "fresh-epoch"),
+        ("0-3 saved resumed 4-7 8-11 end epoch 4-7 8-11 end", "resume-exact"),
     ],
 )
 def test_a_resume_that_repeats_or_loses_is_found(story: str, check: str) -> None:
     """A batch again, a batch less, and a later epoch that begins where the state was taken."""
-    assert broken(check, history_of(story, phases=RESUMED_STORY))
+    assert broken(check, history_of(story, phases=history_dsl.RESUMED))
 
 
 @pytest.fixture(scope="module")

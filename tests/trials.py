@@ -76,6 +76,7 @@ def question(
     """The trial that the suite puts to a loader by default: 40 samples, batches of 4."""
     chosen = scenarios.find(scenario, source)
     settings = {"batch_size": 4, **chosen.settings}
+    settings["phases"] = chosen.phases_in(topology, chosen.samples(40, settings["batch_size"]), settings["batch_size"])
     settings |= _corpora().settings(chosen, source, 40, settings["batch_size"], seed=0)
     settings["lockstep"] = settings.get("lockstep", False) and topology.ranks > 1
     return TrialSpec(

@@ -29,7 +29,7 @@ Sizes = npt.NDArray[np.int64]
 def full_batches(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """If skips shorten batches by contract, one for each skip at most; if workers make their own batches, the last of each."""
     for epoch in ledger.epochs:
-        for rank in range(history.spec.most_ranks):
+        for rank in range(len(epoch.stops)):
             got = history.of(Kind.GOT, epoch=epoch.number, rank=rank)["sample"]
             got = got[got >= 0]
             where = f"epoch {epoch.number}" + (f", rank {rank}" if history.spec.topology.ranks > 1 else "")
@@ -178,7 +178,7 @@ def _several_ranks(contract: Contract, spec: TrialSpec) -> str | None:
     title="All ranks make the same number of steps",
     why="Distributed training waits in its next all_reduce for the rank that has ended: the healthy rank hangs without end.",
     source="torch.nn.parallel.DistributedDataParallel documentation, uneven inputs (Join)",
-    exercised=lambda spec: spec.topology.ranks > 1,
+    exercised=lambda spec: {topology.ranks for topology in spec.topologies} == {spec.topology.ranks} != {1},
     needs=_several_ranks,
 )
 def ranks_in_step(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:

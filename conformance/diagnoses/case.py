@@ -31,8 +31,8 @@ _MISSING = (Fate.LOST, Fate.UNDELIVERED, Fate.IN_DOUBT, Fate.DROPPED)
 class Case:
     """A failing trial, as the rules see it: what was read by whom, what arrived, what was raised.
 
-    The rules look at one epoch. It is the first; for ``fresh-epoch`` the first later one that is not whole; if the
-    first ended with a break and later ones are judged, the one after it.
+    The rules look at one epoch. It is the first; for ``fresh-epoch`` the first later one that is not whole, for
+    ``resume-exact`` the first that is not; if the first ended with a break and later ones are judged, the one after it.
     """
 
     def __init__(self, check: str, history: History, ledger: Ledger, expected: Expectation) -> None:
@@ -48,6 +48,9 @@ class Case:
         first, *later = self.ledger.epochs
         if self.check == "fresh-epoch":
             return next((epoch for epoch in later if np.any(epoch.arrivals != 1)), first)
+        if self.check == "resume-exact":
+            wrong = ((epoch.arrivals == 0) & self.expected.good | (epoch.fate == Fate.DUPLICATED) for epoch in self.ledger.epochs)
+            return next((epoch for epoch, samples in zip(self.ledger.epochs, wrong, strict=True) if samples.any()), first)
         return later[0] if later and self.check in _OF_WHOLE_EPOCHS and Stop.BROKE in first.stops else first
 
     @functools.cached_property

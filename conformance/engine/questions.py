@@ -120,6 +120,7 @@ class Questions:
             settings["lockstep"] = False
         if "step_s" in settings:
             settings["step_s"] = settings["step_s"] * options.timeout
+        settings["phases"] = scenario.phases_in(topology, scenario.samples(options.samples, batch_size), batch_size)
         settings |= self._preparations.settings(scenario, source, options.samples, batch_size, options.seed)
         return TrialSpec(
             loader=self.loader,

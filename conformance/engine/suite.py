@@ -26,6 +26,7 @@ from ..options import Options
 from ..report.model import Report
 from ..report.result import TrialResult
 from ..report.run import Run
+from ..scenarios import find as find_scenario
 from . import probing
 from .artifacts import Artifacts, keep_pictures
 from .claims import Claims
@@ -143,7 +144,7 @@ class Suite:
         self._questions.must_be_valid()
         self.contracts = {source: contract(source) for source in self._questions.sources(sources)}
         for spec, scenario in self._questions.trials(self.contracts):
-            state = self._states[spec.id] = TrialState(spec, scenario.slow, wanted=self.options.repeat)
+            state = self._states[spec.id] = TrialState(spec, scenario, wanted=self.options.repeat)
             if reason := stays_away(spec.contract, spec.topology, scenario) or not_struck(spec):
                 state.result = self._without(spec, Mark.NA, reason, "not run")
         if not self._states:
@@ -171,6 +172,8 @@ class Suite:
                 state.result = self._without(spec, Mark.NA, reason, "not run")  # by what was inferred
             elif state.result is not None:
                 state.result = dataclasses.replace(state.result, spec=state.spec)
+            elif reason := stays_away(state.spec.contract, state.spec.topology, state.scenario):
+                state.result = self._without(state.spec, Mark.NA, reason, "not run")
 
     def _probe(self, specs: Sequence[TrialSpec]) -> list[History]:
         """The histories of some trials, in their order."""
@@ -199,7 +202,7 @@ class Suite:
         for source, topology in dict.fromkeys((state.spec.source, state.spec.topology) for state in selected):
             spec = self._questions.named(CLEAN, source, topology, self.contracts[source])
             if spec.id not in names:
-                selected.append(TrialState(spec, False))
+                selected.append(TrialState(spec, find_scenario(CLEAN, source)))
         for state in selected:
             if not self._policy.blocked(state):
                 self._submit(state, state.wanted)

@@ -28,7 +28,7 @@ class TrialState:
     """What is known about one trial so far: its repetitions, and whether another trial is waited for."""
 
     spec: TrialSpec
-    waits: bool
+    scenario: Scenario
     wanted: int = 1
     started: int = 0
     runs: list[tuple[History, list[Verdict]]] = dataclasses.field(default_factory=list)
@@ -40,6 +40,11 @@ class TrialState:
     """Another process has claimed it, and will provide the result."""
     keeps: bool = True
     """Whether this process should keep its record."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it mostly waits, so that many others may run at the same time."""
+        return self.scenario.slow
 
     @property
     def hurries(self) -> bool:
@@ -57,6 +62,9 @@ def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> st
         return "several ranks need a process group of torch, which is not installed"
     if topology.persistent and not contract.persistent_workers:
         return "the loader does not support persistent_workers"
+    if scenario.resumes and contract.resume == "none":
+        inferred = "resume" in contract.inferred
+        return "the loader has no state_dict() and load_state_dict()" if inferred else 'the loader declares resume="none"'
     if scenario.timed and not contract.timeout:
         return "the loader declares timeout=False"
     return _strikes_itself(contract, topology, scenario)

@@ -95,6 +95,8 @@ def infer(history: History, declared: Contract) -> Contract:
         found["after_error"] = _after_error(history)
     if declared.batches is None and on_damage == "skip":
         found["batches"] = _batches(history)
+    if declared.resume is None:
+        found["resume"] = "exact" if np.any(history.of(Kind.BUILT)["flags"]) else "none"
     return _completed(declared, found)
 
 

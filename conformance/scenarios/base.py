@@ -10,7 +10,8 @@ from ...harness.faults import Fault
 from ...harness.faults.hang import Hang
 from ...harness.plan import FaultPlan
 from ...harness.sources.base import Question, in_memory
-from ...harness.trial.phases import Program, plain
+from ...harness.trial.phases import Program, Topology, plain
+from .programs import PROGRAMS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,14 +30,26 @@ class Scenario:
     """The fault kills or blocks the reading process, so only loaders with workers run it."""
     timed: bool = False
     """The job has a timeout."""
+    program: str = ""
+    """What the consumer does: a key of :data:`~badbatch.conformance.scenarios.programs.PROGRAMS`; empty: what
+    ``settings`` say."""
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Fields of :class:`~badbatch.harness.trial.spec.TrialSpec` that are not the default."""
 
     @property
     def phases(self) -> Program:
-        """What the consumer does."""
+        """What the consumer does, if that is the same in all topologies."""
         program: Program = self.settings.get("phases", plain())
         return program
+
+    def phases_in(self, topology: Topology, samples: int, batch_size: int) -> Program:
+        """What the consumer does in a topology."""
+        return PROGRAMS[self.program](samples, batch_size, topology) if self.program else self.phases
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it saves and loads the loader's state."""
+        return bool(self.program)
 
     @property
     def strikes_process(self) -> bool:
@@ -95,5 +108,6 @@ SIZES: dict[str, Callable[[int, int], int]] = {
     "few": lambda n, b: max(3 * b, 2 * b + 1),
     "few-singles": lambda n, b: 12,
     "none": lambda n, b: 0,
+    "six-batches": lambda n, b: 6 * b,
 }
 """From the name of a size to the number of samples: functions of (wanted samples, batch size)."""

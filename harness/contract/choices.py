@@ -10,6 +10,7 @@ AfterError = Literal["continue", "stop"]
 Batches = Literal["short", "full"]
 Tail = Literal["exact", "pad", "drop", "pad-batch"]
 Readers = Literal["processes", "threads", "consumer"]
+Resume = Literal["exact", "refuse", "none"]
 ShortBatches = Literal["last", "per-worker"]
 BlastRadius = Literal["sample", "batch", "shard", "file"]
 
@@ -19,6 +20,7 @@ PROMISES: Mapping[str, tuple[str, ...]] = {
     "batches": get_args(Batches),
     "tail": get_args(Tail),
     "readers": get_args(Readers),
+    "resume": get_args(Resume),
     "short_batches": get_args(ShortBatches),
     "blast_radius": get_args(BlastRadius),
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import UserError
 from ..nearest import hint, unknown
 from ..plain import Plain
-from .choices import PROMISES, AfterError, Batches, BlastRadius, OnDamage, Readers, ShortBatches, Tail
+from .choices import PROMISES, AfterError, Batches, BlastRadius, OnDamage, Readers, Resume, ShortBatches, Tail
 from .once import make_once
 from .samples import Sample
 from .source_names import SOURCES
@@ -136,6 +136,11 @@ class Contract(Plain):
     short_batches: ShortBatches | None = None
     """Which batches may be short without a skip: the last one of a rank, or (``per-worker``) the last one of each
     worker, which batches its own samples. With ``drop_last`` each worker then drops its partial batch."""
+    resume: Resume | None = None
+    """What ``load_state_dict(state)`` of a new loader does with a state that ``state_dict()`` gave between two calls of
+    ``next()``. ``exact``: the epoch goes on with what had not arrived, and a state of another topology is refused if
+    that is impossible; ``refuse``: any state may be refused, with an error; ``none``: a loader has no state. None:
+    ``exact`` if the loader has both methods, else ``none``."""
     formats: tuple[str, ...] | None = None
     """The file extensions of pictures that the loader accepts, without the dot; nothing is required for others. None:
     all."""

@@ -162,7 +162,8 @@ class Consumer:
             if isinstance(error, LoaderError):
                 self._record(Kind.UNREADABLE, 0, aux=self._record.error(error))
             return False
-        self._record(Kind.BUILT)
+        has_state = all(hasattr(self._built.loader, name) for name in ("state_dict", "load_state_dict"))
+        self._record(Kind.BUILT, flags=has_state)
         self._length(self._built.loader, 0)
         source = self._program[number].load
         return source is None or self._load(self._built.loader, source)

@@ -61,7 +61,7 @@ class Kind(enum.IntEnum):
     """What happened. The comments say what ``sample``, ``aux`` and ``flags`` contain."""
 
     BUILDING = 1  # the factory is being called
-    BUILT = 2  # it returned
+    BUILT = 2  # it returned; flags: 1 if the loader has a state
     LENGTH = 3  # sample: len(loader); flags: 0 before the first epoch, 1 after it
     EPOCH = 4  # the consumer is about to call iter()
     ASK = 5  # the consumer is about to call next(); aux: step; sample: ns it waited for a processor so far

@@ -1,0 +1,131 @@
+"""Diagnoses of loaders that go on from a state, but not with what is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...harness.trial.event_log import Kind
+from ...harness.trial.phases import Phase
+from ..checks.base import count, spans
+from .base import diagnosis
+from .case import Case, Ids
+
+
+def _resumed(case: Case) -> Phase | None:
+    """The last phase of the epoch in question, where it loaded a state."""
+    number, _ = case.history.logical_epochs[case.epoch.number][-1]
+    phase = case.spec.phases[number]
+    return None if phase.load is None else phase
+
+
+def _goes_on(case: Case) -> bool:
+    """Whether the epoch in question spans a resume."""
+    return _resumed(case) is not None and len(case.history.logical_epochs[case.epoch.number]) > 1
+
+
+def _before(case: Case, kind: Kind) -> Ids:
+    """The samples of the events of a kind that came before the state was taken from which the epoch in question goes on."""
+    phase = _resumed(case)
+    saved = case.history.of(Kind.SAVED)
+    taken = saved["time"][saved["phase"] == phase.load] if phase is not None else saved["time"][:0]
+    found = case.history.of(kind)
+    samples: Ids = found["sample"][found["time"] < (taken.max() if len(taken) else 0)]
+    return samples
+
+
+def _lost(case: Case) -> Ids:
+    found: Ids = np.flatnonzero((case.epoch.arrivals == 0) & case.expected.good)
+    return found
+
+
+def _twice(case: Case) -> Ids:
+    found: Ids = np.flatnonzero(case.epoch.arrivals > 1)
+    return found
+
+
+@diagnosis(
+    "state-has-an-effect",
+    cause="Asking for the state changes what the iterator gives next.",
+    fix="Let state_dict() only read: copy the position, and take nothing from an iterator or a queue.",
+    explains=("resume-exact",),
+    before=("state-counts-what-was-read", "state-not-used", "order-not-restored", "later-epochs-begin-at-the-state"),
+)
+def state_has_an_effect(case: Case) -> str | None:
+    if _resumed(case) is not None or not len(case.history.of(Kind.SAVED)):
+        return None
+    changed = np.concatenate([_lost(case), _twice(case)])
+    return f"without a resume, {count(len(changed), 'sample')} ({spans(changed)}) came twice or never" if len(changed) else None
+
+
+@diagnosis(
+    "state-of-other-ranks",
+    cause="The state of another number of ranks is taken, although each rank has other samples now.",
+    fix="Store the number of ranks in the state, and refuse another one with an error; or store positions of the whole set.",
+    explains=("resume-exact",),
+    before=("state-counts-what-was-read", "state-not-used", "order-not-restored"),
+)
+def state_of_other_ranks(case: Case) -> str | None:
+    phase = _resumed(case)
+    if phase is None or phase.load is None or phase.topology is None:
+        return None
+    saved, loaded = case.spec.in_phase(phase.load).topology.ranks, phase.topology.ranks
+    if saved == loaded:
+        return None
+    return f"a state of {count(saved, 'rank')} was loaded by {loaded}: {len(_twice(case))} came twice, {len(_lost(case))} never"
+
+
+@diagnosis(
+    "state-not-used",
+    cause="The state is taken and not used: the epoch starts again.",
+    fix="Skip in the next __iter__() what the state says was delivered.",
+    explains=("resume-exact",),
+    before=("order-not-restored",),
+)
+def state_not_used(case: Case) -> str | None:
+    delivered = np.unique(_before(case, Kind.ARRIVED))
+    if not _goes_on(case) or len(_lost(case)) or not len(delivered) or not np.isin(delivered, _twice(case)).all():
+        return None
+    return f"all {count(len(delivered), 'sample')} that had arrived before the stop came again"
+
+
+@diagnosis(
+    "state-counts-what-was-read",
+    cause="The state says how far the workers have read, and not how far the consumer has come.",
+    fix="Store the number of batches that next() returned; what was read ahead is read again after a resume.",
+    explains=("resume-exact",),
+    before=("order-not-restored",),
+)
+def state_counts_what_was_read(case: Case) -> str | None:
+    lost = _lost(case)
+    if not _goes_on(case) or not len(lost) or len(_twice(case)):
+        return None
+    read = np.isin(lost, _before(case, Kind.READ))
+    if np.count_nonzero(read) < 0.5 * len(lost):
+        return None
+    return f"{np.count_nonzero(read)} of the {len(lost)} samples that never came had been read ahead when the state was taken"
+
+
+@diagnosis(
+    "order-not-restored",
+    cause="The resumed epoch goes on at the right position of another order.",
+    fix="Store the seed or the permutation of the epoch in the state.",
+    explains=("resume-exact",),
+)
+def order_not_restored(case: Case) -> str | None:
+    lost, twice = _lost(case), _twice(case)
+    if not _goes_on(case) or not len(lost) or not len(twice):
+        return None
+    return f"after the resume {count(len(twice), 'sample')} came again and {len(lost)} never, as if the epoch had been shuffled anew"
+
+
+@diagnosis(
+    "later-epochs-begin-at-the-state",
+    cause="The position of the state is used again in the epochs after the resumed one.",
+    fix="Use the position once: the next epoch begins at the start.",
+    explains=("resume-exact",),
+)
+def later_epochs_begin_at_the_state(case: Case) -> str | None:
+    if _resumed(case) is None or _goes_on(case) or not len(_lost(case)):
+        return None
+    lacking = f"{count(len(_lost(case)), 'sample')} ({spans(_lost(case))})"
+    return f"epoch {case.history.logical_epochs[case.epoch.number][-1][1]}, after the resume, lacks {lacking}"
