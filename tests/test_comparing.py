@@ -24,6 +24,7 @@ _AS_ALONE = Diagnosis("false-end", "As without workers, in one-bad[workers=0]: t
         (dataclasses.replace(_ALONE, diagnosis=_FALSE_END), _AS_ALONE),
         (dataclasses.replace(_ALONE, mark=Mark.PASS, lost=()), _WORKERS),
         (dataclasses.replace(_ALONE, lost=(8,)), _WORKERS),
+        (dataclasses.replace(_ALONE, lost=(4, 5, 8)), None),
         (dataclasses.replace(_ALONE, lost=(4, 5, 6)), _WORKERS),
         (dataclasses.replace(_ALONE, topology=Topology(0, 2)), _WORKERS),
         (dataclasses.replace(_ALONE, scenario="clean"), _WORKERS),

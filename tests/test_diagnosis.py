@@ -156,6 +156,7 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
      {"workers": 2, "plan": {5: Transient()}}),
     ("error-dropped-with-its-batch", "no-lost-batches",
      "w0:read0-3 0-3 w1:read4 w1:fault5 w1:read6-7 w0:read8-11 8-11 12-15 end", _PICKLES),
+    ("read-in-the-training-process", "crash-surfaces", "ask read0-3 0-3 ask read4 fault5 died:-11", _DEAD),
     ("error-replaced", "error-kept", "0-3 fault5 raise:RuntimeError 8-11 end", {"plan": {5: RaiseTwoArgumentError()}}),
     ("last-batch-missing", "no-lost-batches", "read0-11 0-3 4-7 end", {}),
     ("last-batch-missing", "honest-length", "len3 0-3 4-7 end", {"samples": 9}),
@@ -265,6 +266,8 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     # An error reports it; another batch is lost.
     ("error-dropped-with-its-batch", "no-lost-batches", "w0:read0-3 0-3 w1:read4 w1:fault5 raise w0:read8-11 end", {"workers": 2}),
     ("error-dropped-with-its-batch", "no-lost-batches", "w0:read0-3 w1:read4 w1:fault5 w0:read8-11 8-11 end", {"workers": 2}),
+    # A worker read it.
+    ("read-in-the-training-process", "crash-surfaces", "ask w0:read0-3 0-3 ask w1:fault5 died:1", _DEAD),
     # The error is that of the sample.
     ("error-replaced", "error-kept", "0-3 fault5 raise 8-11 end", {}),
     # Read in the call of next(), by no thread.
@@ -282,6 +285,8 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("false-end", "contract-kept", "0-3 read4 fault5 read6-7 8-11 12-15 end", {"samples": 16}),
     # The error came after a fault.
     ("own-error", "no-lost-batches", "read0-3 0-3 read4 fault5 raise:KeyError:7 end", {"samples": 16}),
+    # A fault took hold before it, on another rank.
+    ("own-error", "no-lost-batches", "r0: 0,2 r1: 1,3 fault5 raise end r0: raise:RuntimeError:peer_is_gone end", _TWO_RANKS),
     # A batch came after the error.
     ("ends-with-error", "no-lost-batches", "raise:ValueError:not_an_image 8-11 end",
      {**_stored(JpegCutScan(), "imagefolder"), "contract": RAISES, "samples": 12}),

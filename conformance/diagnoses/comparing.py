@@ -41,12 +41,11 @@ def _one(verdict: Verdict, alone: Verdict | None) -> Verdict:
 
 
 def _the_same(verdict: Verdict, alone: Verdict) -> bool:
-    """Whether what is lost with workers is also lost without them; if nothing is lost, whether the failures have the same text.
+    """Whether what is lost with workers is lost without them too; where nothing is lost, whether both say the same.
 
-    The numbers must be equal, and at least half of the samples the same: which samples of a damaged batch count as
-    collateral depends on who read them.
+    As many samples, and some of them the same: which of those that share a batch with a damaged one count as its
+    collateral depends on which process read them.
     """
     if verdict.lost:
-        both = set(verdict.lost) & set(alone.lost)
-        return len(alone.lost) >= len(verdict.lost) and 2 * len(both) >= len(verdict.lost)
+        return len(alone.lost) >= len(verdict.lost) and not set(verdict.lost).isdisjoint(alone.lost)
     return not alone.lost and (verdict.promised, verdict.happened) == (alone.promised, alone.happened)

@@ -332,3 +332,16 @@ def _near_a_fault(case: Case) -> Mask:
     for sample in np.unique(case.faults["sample"]):
         near[max(0, int(sample) - reach) : int(sample) + reach + 1] = True
     return near
+
+
+@diagnosis(
+    "read-in-the-training-process",
+    cause="Samples are read in the training process, so that a read which kills its process kills the training.",
+    fix="Read in processes of their own, or declare @loader(readers=\"threads\") or readers=\"consumer\".",
+    explains=("crash-surfaces", "finite-epoch"),
+)
+def read_in_the_training_process(case: Case) -> str | None:
+    for death in case.struck(Effect.CRASH):
+        if case.workers and not case.in_worker(np.array([death]))[0]:
+            return f"sample {death['sample']} was read in {case.reader(death)}, which died, with {count(case.workers, 'worker')} asked for"
+    return None

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...harness.trial.event_log import Kind, Where
 from ..checks.base import count
-from ..judging.raised import quoted
+from ..judging.raised import DURING_EPOCH, quoted
 from .base import diagnosis
 from .case import Case
 
@@ -31,13 +31,15 @@ def own_error(case: Case) -> str | None:
     plan = case.spec.plan
     if plan and not case.expected.truth.reads_recorded:
         return None  # the damaged file may have been read without a record
-    for rank in range(case.ranks):
-        raised, faults = case.raised(rank), case.history.of(Kind.FAULT, rank=rank)["time"]
-        if not len(raised) or np.any(faults <= raised[0]["time"]):
-            continue
-        unprovoked = "before any fault took hold" if plan else "although nothing is damaged"
-        return f"{quoted(case.history, raised[0])} came {_call(case, raised[0])}, {unprovoked}{_cost(case)}"
-    return None
+    raised = case.history.of(Kind.RAISED)
+    raised = raised[np.isin(raised["flags"], DURING_EPOCH)]
+    if not len(raised):
+        return None
+    first = raised[int(np.argmin(raised["time"]))]
+    if np.any(case.history.of(Kind.FAULT)["time"] <= first["time"]):
+        return None  # of any rank: an error there may reach the others
+    unprovoked = "before any fault took hold" if plan else "although nothing is damaged"
+    return f"{quoted(case.history, first)} came {_call(case, first)}, {unprovoked}{_cost(case)}"
 
 
 @diagnosis(

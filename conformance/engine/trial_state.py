@@ -18,6 +18,7 @@ from ..judging.deaths import death
 from ..judging.doubts import disturbance
 from ..judging.expectation import expect
 from ..judging.ledger import Fate, Stop
+from ..judging.raised import first_error
 from ..judging.verdict import Mark, Verdict
 from ..report.result import TrialResult
 from ..scenarios.base import Scenario
@@ -102,6 +103,8 @@ def not_clean(history: History) -> str:
         wrong.append("loses samples")
     if len(epoch.having(Fate.DUPLICATED)):
         wrong.append("doubles samples")
+    if wrong and any(epoch.errors):
+        wrong.insert(0, f"raises {first_error(history)}")
     return f"the loader {' and '.join(wrong)} already in the clean scenario" if wrong else ""
 
 

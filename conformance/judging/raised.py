@@ -18,7 +18,7 @@ def quoted(history: History, event: Any) -> str:
     """``KeyError: 'image' (caused by OSError: sample 5 cannot be read)``: an error and its causes, the nearest first."""
     said = _one(history.text(event, "type"), history.text(event))
     causes = [(kind, message) for kind, message in history.causes(event) if not kind.endswith("Traceback")]  # of the same error
-    behind = [_one(kind, message) for kind, message in causes[:_CAUSES]]
+    behind = [text for text in dict.fromkeys(_one(kind, message) for kind, message in causes) if text != said][:_CAUSES]
     return said + (f" (caused by {', caused by '.join(behind)})" if behind else "")
 
 

@@ -151,7 +151,7 @@ _FAULT = re.compile(r"its fault \(([a-z0-9-]+)\)")
 def _effect(kind: str) -> str:
     """What a fault of this kind does; the kind itself, where it is not known here."""
     fault = faults().get(kind)
-    return kind if fault is None else fault.effect.name.lower()
+    return kind if fault is None else fault.effect.name.lower().replace("transient", "error")
 
 
 def _singular(noun: str) -> str:
