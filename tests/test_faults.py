@@ -227,8 +227,8 @@ def test_json_round_trip(fault: Fault) -> None:
         ({"fault": "raise", "error": "..Error"}, "is no exception class"),
         ({"fault": "raise", "error": "builtins.int"}, "is no exception class"),
         ({"fault": "raise", "error": "builtins.UnicodeDecodeError"}, "cannot be raised with one message"),
-        ({"fault": "raise", "message": "{nothing}"}, "may hold {sample}"),
-        ({"fault": "raise", "message": "{"}, "may hold {sample}"),
+        ({"fault": "raise", "message": "{nothing}"}, "may contain {sample}"),
+        ({"fault": "raise", "message": "{"}, "may contain {sample}"),
     ],
 )
 def test_bad_parameters_are_refused(data: dict[str, Any], words: str) -> None:
