@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from badbatch.conformance import diagnoses
 from badbatch.conformance.diagnoses.case import Case
+from badbatch.conformance.diagnoses.comparison import Comparison
 from badbatch.conformance.judging.accounting import account
 from badbatch.conformance.judging.expectation import expect
 from badbatch.harness.trial.history import History
@@ -12,7 +13,11 @@ from badbatch.harness.trial.history import History
 def undeclared(check: str, history: History) -> list[str]:
     """The diagnoses that fit a failing check and are tried after the one that is named, without a declaration that says so."""
     expected = expect(history.spec)
-    case = Case(check, history, account(history, expected), expected)
+    return undeclared_of(check, Case(check, history, account(history, expected), expected))
+
+
+def undeclared_of(check: str, case: Case | Comparison) -> list[str]:
+    """The same, of a case, or of a failing relation between several trials."""
     fits = [entry.id for entry in diagnoses.registry().values() if check in entry.explains and entry.rule(case)]
     return [name for name in fits[1:] if name not in _after(fits[0])]
 

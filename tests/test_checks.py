@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from badbatch.conformance.checks import registry
+from badbatch.conformance.checks import of_one_trial
 from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.harness.corpus.damage.lines.cut_line import CutLine
@@ -357,15 +357,15 @@ def test_a_story_that_breaks_the_promise_fails(check: str, story: str, trial: di
 @pytest.mark.parametrize("stories", [KEPT, BROKEN], ids=["kept", "broken"])
 def test_every_check_has_a_story_of_either_kind(stories: list[tuple[str, str, dict[str, Any]]]) -> None:
     """No check is without a story that it passes and one that it fails."""
-    assert {check for check, _, _ in stories} == set(registry())
+    assert {check for check, _, _ in stories} == set(of_one_trial())
 
 
-@pytest.mark.parametrize("check", list(registry()))
+@pytest.mark.parametrize("check", list(of_one_trial()))
 def test_the_stories_of_a_check_exercise_it(check: str) -> None:
     """Each broken story is one to which the suite would apply the check."""
     for name, story, trial in BROKEN:
         if name == check:
-            assert registry()[check].exercised(history_of(story, **trial).spec), story
+            assert of_one_trial()[check].exercised(history_of(story, **trial).spec), story
 
 
 def test_lost_samples_are_named_with_their_share() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import trials
 from badbatch.conformance import checks, diagnoses
+from badbatch.conformance.diagnoses.comparison import Comparison
 from badbatch.harness.trial.spec import Topology, TrialSpec
-from fitting import undeclared
+from fitting import undeclared, undeclared_of
 
 from fixtures.loaders import catalogue
 from fixtures.loaders.catalogue import LIARS, Liar
@@ -39,10 +40,19 @@ def _truth(liar: Liar) -> TrialSpec:
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[TrialSpec, trials.Judged]:
-    """All trials of all liars and of their honest counterparts; those that wait longest come first."""
+    """All trials of all liars and of their honest counterparts, and of the relations between them; those that wait longest first."""
     liars = sorted(LIARS, key=lambda liar: liar.check not in ("no-leftovers", "finite-epoch", "correct-timeout"))
-    specs = [make(liar) for liar in liars for make in (_lie, _truth)]
+    specs = [spec for liar in liars for make in (_lie, _truth) for spec in (make(liar), *_compared(liar, make(liar)))]
     return trials.put(specs, tmp_path_factory.mktemp("liars"))
+
+
+def _compared(liar: Liar, spec: TrialSpec) -> list[TrialSpec]:
+    """The trials that relations need besides; the optional ones only where the liar breaks that relation."""
+    found = []
+    for name, specs in trials.roles(spec).items():
+        optional = {role.name for role in checks.relations()[name].roles if role.optional}
+        found += [other for role, other in specs.items() if role not in optional or liar.check == name]
+    return found
 
 
 def _named(liar: Liar) -> str:
@@ -76,15 +86,19 @@ def test_liars_name_diagnoses_that_exist() -> None:
 @pytest.mark.parametrize("liar", LIARS, ids=_named)
 def test_liar_is_blamed_for_its_lie(liar: Liar, judged: dict[TrialSpec, trials.Judged]) -> None:
     """A liar is blamed for the check that it breaks and no other, except for consequences, and the cause is named."""
-    trial = judged[_lie(liar)]
+    trial = trials.related(judged, _lie(liar))
     assert sorted(trial.blamed) == [liar.check], "\n".join(trial.unexplained)
     found = trial.blamed[liar.check].diagnosis
     assert (found and found.id) == liar.diagnosis, found
-    assert undeclared(liar.check, trial.history) == []
+    if liar.check in checks.relations():
+        case = Comparison(trials.compared(judged, _lie(liar), liar.check))
+        assert undeclared_of(liar.check, case) == []
+    else:
+        assert undeclared(liar.check, trial.history) == []
     assert [line for line in trial.unexplained if f" {liar.check}: fail" not in line] == []
 
 
 @pytest.mark.parametrize("liar", LIARS, ids=_named)
 def test_honest_counterpart_is_blamed_for_nothing(liar: Liar, judged: dict[TrialSpec, trials.Judged]) -> None:
     """Where the liar is blamed, an honest loader of the same promise is not."""
-    assert judged[_truth(liar)].unexplained == []
+    assert trials.related(judged, _truth(liar)).unexplained == []

@@ -21,6 +21,7 @@ hail = hail.scenario:HAIL
 
 [badbatch.checks]
 hail = hail.check
+calm = hail.relation
 
 [badbatch.diagnoses]
 hail = hail.diagnosis
@@ -56,6 +57,11 @@ def test_a_package_adds_one_of_each(tmp_path: Path) -> None:
     assert "mild-weather" in done.stdout
     assert "hail struck in sample 5. Put a roof over the antenna. [antenna-struck]" in " ".join(done.stdout.split())
     assert "sample 5 had its fault" not in done.stdout
+    options = ("--scenario", "hail", "--check", "calm-with-workers", "--workers", "2", "--ranks", "1")
+    compared = badbatch(tmp_path, "run", "sunshine", *options)
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    assert "1 passed" in compared.stdout
+    assert "without workers" in badbatch(tmp_path, "explain", "calm-with-workers").stdout
     listed = badbatch(tmp_path, "list", "scenarios")
     assert "hail" in listed.stdout
     assert "A station on a hill" in badbatch(tmp_path, "explain", "hail").stdout
@@ -66,7 +72,7 @@ def test_the_page_shows_what_is_added_here() -> None:
     page = (Path(__file__).parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
     for line in (ADDITION / "fault.py").read_text(encoding="utf-8").partition("@fault")[2].splitlines():
         assert line in page
-    for module, name in (("scenario", "HAIL = "), ("check", "@check("), ("diagnosis", "@diagnosis(")):
+    for module, name in (("scenario", "HAIL = "), ("check", "@check("), ("relation", "@relation("), ("diagnosis", "@diagnosis(")):
         assert name in page, module
     compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "extending.md", "exec")
 

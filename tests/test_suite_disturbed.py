@@ -159,7 +159,7 @@ def test_an_error_while_one_trial_is_judged_loses_no_other(suite: Suite, monkeyp
 def test_a_trial_that_nothing_can_bring_is_not_waited_for(suite: Suite) -> None:
     """A trial that was left out has no result, and asking for it says so."""
     clean, struck = suite.specs()
-    suite.only({clean.id})
+    suite.only({(clean.id, "no-lost-batches")})
     assert suite.result(clean).ended == "ended"
     with pytest.raises(HarnessError, match="no running trial can produce it"):
         suite.result(struck)

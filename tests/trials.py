@@ -8,12 +8,13 @@ import functools
 import importlib
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from badbatch.conformance import scenarios
+from badbatch.conformance import checks, scenarios
 from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.engine.preparations import Preparations
+from badbatch.conformance.engine.relating import consequences, explained, record, relate
 from badbatch.conformance.engine.trial_state import stays_away
 from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.harness.contract.job import Contract, declared
@@ -46,6 +47,35 @@ class Judged:
             for v in self.verdicts
             if v.mark not in (Mark.PASS, Mark.NA) and not v.cause
         ]
+
+
+def roles(spec: TrialSpec) -> dict[str, dict[str, TrialSpec]]:
+    """From each relation that is asked of a trial to its trials by role."""
+    found = {name: relation.trials(spec) for name, relation in checks.relations().items()}
+    return {name: specs for name, specs in found.items() if specs}
+
+
+def related(judged: Mapping[TrialSpec, Judged], spec: TrialSpec) -> Judged:
+    """A trial with the verdicts of the relations whose trials were run; a check that fails in one of them explains a failure.
+
+    A failure that another number of workers alone explains stands for itself, as in a report that does not show that trial.
+    """
+    trial = judged[spec]
+    found = []
+    for name, specs in roles(spec).items():
+        relation = checks.relations()[name]
+        ran = compared(judged, spec, name)
+        if not all(role.optional or role.name in ran for role in relation.roles):
+            continue
+        shown = [role.name for role in relation.roles if not role.optional]
+        own = {specs[role].id: judged[specs[role]].verdicts for role in shown}
+        found.append(explained(relation, relate(relation, ran), own))
+    return dataclasses.replace(trial, verdicts=tuple(consequences((*trial.verdicts, *found), found)))
+
+
+def compared(judged: Mapping[TrialSpec, Judged], spec: TrialSpec, name: str) -> dict[str, checks.Recorded]:
+    """The trials of a relation that were run, by role."""
+    return {role: record(judged[other].history) for role, other in roles(spec)[name].items() if other in judged}
 
 
 @functools.cache

@@ -260,13 +260,16 @@ def compare(names: tuple[str, ...], quiet: bool, **given: Any) -> ExitCode:
 def replay(
     trial: Path, keep: Path | None, keep_corpus: Path | None, isolation: str | None, quiet: bool, **given: Any
 ) -> ExitCode:
-    """Run a stored trial again with the same settings, and judge it."""
+    """Run a stored trial again with the same settings, and judge it.
+
+    A folder that contains the trials of a relation is run again as a whole.
+    """
     how = BY_NAME["isolation"].value(isolation, "--isolation")
     targets = _targets(given, report_formats())
-    from ..engine import single
+    from ..engine import several
 
-    report, history = single.replay(trial, keep, how, keep_corpus)
-    code = _print_trial(report, history, quiet, targets)
+    report, histories = several.replay_stored(trial, keep, how, keep_corpus)
+    code = _print_trials(report, histories, quiet, targets)
     if keep_corpus is not None and not quiet:
         where = shlex.quote(str(keep_corpus))
         click.echo(f"corpus kept: badbatch corpus show {where} lists its faults", err=Path("-") in targets.values())
@@ -278,15 +281,15 @@ def replay(
 @_formats(_OF_ONE_TRIAL)
 @_quiet
 def judge(folder: Path, quiet: bool, **given: Any) -> ExitCode:
-    """Judge a recorded trial again. Nothing is run."""
+    """Judge a recorded trial, or the trials of a relation, again. Nothing is run."""
     targets = _targets(given, report_formats())
-    from ..engine import single
+    from ..engine import several
 
-    report, history = single.judge_folder(folder)
-    return _print_trial(report, history, quiet, targets)
+    report, histories = several.judge_stored(folder)
+    return _print_trials(report, histories, quiet, targets)
 
 
-def _print_trial(report: Report, history: Any, quiet: bool, targets: dict[str, Path]) -> ExitCode:
+def _print_trials(report: Report, histories: list[Any], quiet: bool, targets: dict[str, Path]) -> ExitCode:
     from ..report import trial
 
     _write(targets, [report])
@@ -295,7 +298,7 @@ def _print_trial(report: Report, history: Any, quiet: bool, targets: dict[str, P
         _print_report(report, quiet, aside)
     else:
         width, colour = _terminal(aside)
-        click.echo(trial.render(report, history, width=width, colour=colour), err=aside, color=colour)
+        click.echo(trial.render(report, histories, width=width, colour=colour), err=aside, color=colour)
     return report.exit_code
 
 

@@ -72,20 +72,29 @@ def listing(kind: str) -> list[tuple[str, str]]:
     return [(name, article().title) for name, article in _ARTICLES[kind].items()]
 
 
-def _check(check: checks.Check) -> Article:
+def _check(check: checks.Promise) -> Article:
     exercising = [scenario.name for scenario in PLAIN if check.exercised(example(scenario))]
     everywhere = len(exercising) == len(PLAIN)
     on_disk = [scenario.name for scenario in ON_DISK if check.exercised(example_on_disk(scenario))]
     explains = ", ".join(check.implies)
     parts = [
         ("why", check.why),
+        *_compared(check),
         ("judged on", inspect.getdoc(check.function) or ""),
         ("from", check.source),
         ("tried in", "every scenario" if everywhere else ", ".join(exercising)),
         ("on disk in", "every scenario" if len(on_disk) == len(ON_DISK) else ", ".join(on_disk)),
         ("explains", explains),
+        ("follows", ", ".join(check.explained_by) if isinstance(check, checks.Relation) else ""),
     ]
-    return _article("check", check.id, check.title, parts)
+    return _article("check" if isinstance(check, checks.Check) else "relation", check.id, check.title, parts)
+
+
+def _compared(check: checks.Promise) -> list[tuple[str, str]]:
+    """The roles of a relation, in words."""
+    if not isinstance(check, checks.Relation):
+        return []
+    return [("compares", "; ".join(f"{role.name}: {role.words}" for role in check.roles))]
 
 
 def _scenario_of(name: str) -> Article:

@@ -48,6 +48,7 @@ WORDS: tuple[Term, ...] = (
         "error. This is allowed for a loader that raises: at most batch_size - 1 samples for each damaged one.",
     ),
     Term("command", "In a report: the command that made it, and when it was run.", also=("run",)),
+    Term("compared", "In a failure of a relation: its trials, each with its role.", see=("relation", "role")),
     Term(
         "contested",
         "The state of a sample in a corpus on disk about which the reference decoders disagree, or which they accept although "
@@ -239,8 +240,18 @@ WORDS: tuple[Term, ...] = (
     ),
     Term("recipe", "Everything that decides the bytes of a corpus: kind, samples, faults, seed. It is in corpus.badbatch."),
     Term(
-        "replay", "To run a stored trial again: badbatch replay FOLDER. badbatch judge FOLDER judges its record without a run."
+        "relation",
+        "One promise, judged on the records of several trials of one loader by a pure function: for example on the same trial with and "
+        "without workers. It is asked of one of these trials. badbatch list checks shows relations among the checks.",
+        also=("relations",),
+        see=("check", "role", "compared"),
     ),
+    Term(
+        "replay",
+        "To run a stored trial again, or all trials of a stored relation: badbatch replay FOLDER. badbatch judge FOLDER judges the "
+        "records without a run.",
+    ),
+    Term("role", "What a trial is for a relation: the one of which it is asked, or one that is compared with it.", see=("relation",)),
     Term(
         "samples",
         "The samples of a trial, known by their ids 0, 1, 2 … In a failure: those that show it.",

@@ -78,7 +78,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 _CHECKS = """\
 Each check is one promise, judged on the record of a trial. Its id is stable: use it with `--loader-check`, in known files
-and in scripts. `badbatch explain ID` prints the same."""
+and in scripts. `badbatch explain ID` prints the same.
+
+A relation compares several trials of the same loader. It is asked of one of them, and its verdict is part of that one's. badbatch takes
+the other trials from those that it runs anyway, and adds those that it does not run. `--loader-not-check ID` leaves a relation out, with
+the trials that only it needs."""
 _SCENARIOS = f"""\
 Each scenario is a fault, where it strikes, and the settings of the job. It is run in every topology: workers × ranks × start
 method. The numbers of samples are those of the default of {Options().samples} samples in batches of {Options().batch_size}."""
@@ -110,7 +114,7 @@ def _articles(kind: str, names: Iterable[str]) -> Iterator[explain.Article]:
 
 
 def _plural(kind: str) -> str:
-    return "diagnoses" if kind == "diagnosis" else f"{kind}s"
+    return {"diagnosis": "diagnoses", "relation": "checks"}.get(kind, f"{kind}s")  # relations are on the page of the checks
 
 
 def _article(article: explain.Article, level: int = 2) -> str:

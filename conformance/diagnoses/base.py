@@ -7,12 +7,16 @@ import functools
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeVar
 
 from ...harness.errors import UserError
 from ...harness.nearest import hint, listed, unknown
-from .case import Case
 
-Rule = Callable[[Case], "str | None"]
+Rule = Callable[[Any], "str | None"]
+"""What it looks at is a :class:`~badbatch.conformance.diagnoses.case.Case`, or for a relation a
+:class:`~badbatch.conformance.diagnoses.comparison.Comparison`."""
+
+R = TypeVar("R", bound=Rule)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +43,7 @@ _REGISTRY: dict[str, Entry] = {}
 
 def diagnosis(
     id: str, *, cause: str, fix: str, explains: Sequence[str], before: Sequence[str] = (), of_workers: bool = False
-) -> Callable[[Rule], Rule]:
+) -> Callable[[R], R]:
     """Register a rule as the diagnosis ``id``.
 
     Args:
@@ -48,7 +52,7 @@ def diagnosis(
             workers, it is withdrawn.
     """
 
-    def register(rule: Rule) -> Rule:
+    def register(rule: R) -> R:
         if id in _REGISTRY:
             raise ValueError(f"two diagnoses are called {id!r}")
         _REGISTRY[id] = Entry(id, cause, fix, frozenset(explains), tuple(before), rule, of_workers)

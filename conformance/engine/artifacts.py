@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import functools
+import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ...harness.errors import UserError
@@ -16,6 +18,11 @@ from ...harness.trial.history import History
 from ...harness.trial.snapshots import add_stored
 from ...harness.trial.spec import TrialSpec
 from ..judging.verdict import Mark, Verdict
+
+RELATION = "relation.json"
+"""Names the relation in a folder that holds its trials."""
+RELATION_FORMAT = 1
+_NO_RECORD = ("tmp", "rendezvous*", "attempts-*")
 
 
 class Artifacts:
@@ -41,34 +48,53 @@ class Artifacts:
         if keep is not None:
             _make_writable(Path(directory) / keep)
 
-    def name(self, spec: TrialSpec) -> str | None:
-        """The name of a trial's folder, if it will be kept; None: nothing is kept."""
+    def name(self, spec: TrialSpec, relation: str = "") -> str | None:
+        """The name of a trial's folder, if it will be kept; None: nothing is kept.
+
+        Args:
+            relation: for the folder that holds the trials of this relation; ``spec`` is then the trial of which it is asked.
+        """
         if self._home is None:
             return None
-        name = self._prefix + slug(spec.id.partition("#")[0])
+        name = self._prefix + slug(f"{spec.id.partition('#')[0]}-{relation}")
         return os.path.relpath(os.path.join(self._directory, self._home, name), self._directory)
 
-    def keep(self, folder: Path, name: str | None, failed: bool, here: bool) -> Path | None:
-        """Keep the folder of a trial (of its last failing run) if it should be kept; remove the original.
+    def keep(self, folder: Path, name: str | None, failed: bool, here: bool, remove: bool = True) -> Path | None:
+        """Keep the folder of a trial (of its last failing run) if it should be kept.
 
         Args:
             here: by this process; otherwise another process keeps its own record of the same trial in that place.
+            remove: remove the original.
         """
         kept = None
         if name is not None and (failed or self._all):
-            kept = Path(self._directory) / name
-            if here:
-                try:
-                    _copy_trial(folder, kept)
-                    if not self._all:
-                        _keep_out_of_git(kept.parent)
-                except OSError as error:  # the finished run is worth more than its folders
-                    self.trouble = self.trouble or f"folders of trials are not kept: {kept}: {_why(error)}"
-                    kept = None
-            elif self.trouble:
-                kept = None
-        shutil.rmtree(folder, ignore_errors=True)
+            kept = self._kept(name, here, functools.partial(_copy_trial, folder))
+        if remove:
+            shutil.rmtree(folder, ignore_errors=True)
         return kept
+
+    def keep_relation(self, name: str | None, relation: str, records: Mapping[str, Path], here: bool) -> Path | None:
+        """Keep the trials of a failing relation in one folder, which ``badbatch replay`` and ``badbatch judge`` take.
+
+        Args:
+            records: from each role to the record of its trial.
+            here: by this process, as in :meth:`keep`.
+        """
+        if name is None:
+            return None
+        return self._kept(name, here, functools.partial(_copy_relation, relation, records))
+
+    def _kept(self, name: str, here: bool, copy: Callable[[Path], None]) -> Path | None:
+        kept = Path(self._directory) / name
+        if here:
+            try:
+                copy(kept)
+                if not self._all:
+                    _keep_out_of_git(kept.parent)
+            except OSError as error:  # the finished run is worth more than its folders
+                self.trouble = self.trouble or f"folders of trials are not kept: {kept}: {_why(error)}"
+                return None
+        return None if self.trouble and not here else kept
 
 
 def keep_pictures(history: History, verdicts: Sequence[Verdict]) -> None:
@@ -93,16 +119,55 @@ def _copy_trial(folder: Path, target: Path) -> None:
     Raises:
         OSError: it cannot be written there, or what is there is not a trial and must not be replaced.
     """
-    if os.path.lexists(target) and (target.is_symlink() or not (target / endings.TRIAL).exists()):
-        raise FileExistsError(
-            errno.EEXIST, "there is something else with this name: remove it, or rename it"
-        )
+    _must_be_ours(target, endings.TRIAL)
     try:
         shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("tmp", "rendezvous*", "attempts-*"))
+        copy_record(folder, target)
     except OSError:
         shutil.rmtree(target, ignore_errors=True)  # an incomplete trial cannot be run again
         raise
+
+
+def _copy_relation(relation: str, records: Mapping[str, Path], target: Path) -> None:
+    """Put the trials of a relation in one folder, over an earlier one of the same name.
+
+    Raises:
+        OSError: as :func:`_copy_trial`.
+    """
+    _must_be_ours(target, RELATION)
+    try:
+        shutil.rmtree(target, ignore_errors=True)
+        write_relation(target, relation, list(records))
+        for role, record in records.items():
+            copy_record(record, target / role)
+    except OSError:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def write_relation(folder: Path, relation: str, roles: Sequence[str]) -> None:
+    """Make the folder of a relation, and write which relation it is; the trials belong into folders named by their roles.
+
+    Args:
+        roles: the role of the trial that is asked about comes first.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    data = {"badbatch_relation": RELATION_FORMAT, "relation": relation, "roles": list(roles)}
+    (folder / RELATION).write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+def _must_be_ours(target: Path, mark: str) -> None:
+    if os.path.lexists(target) and (target.is_symlink() or not (target / mark).exists()):
+        raise FileExistsError(errno.EEXIST, "there is something else with this name: remove it, or rename it")
+
+
+def copy_record(folder: Path, target: Path) -> None:
+    """Copy the record of a trial, without what its processes left in its temporary folder.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns(*_NO_RECORD))
 
 
 def _why(error: OSError) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...harness.contract.job import Contract
 from ...harness.sources.base import truth
 from ...harness.trial.history import History
-from ..checks import Check, Violation, causes_first, registry
+from ..checks import Check, Promise, Violation, causes_first, of_one_trial, registry
 from ..diagnoses.diagnosis import diagnose
 from ..judging.accounting import account
 from ..judging.doubts import disturbance, doubt, not_carried, not_drawn, not_listed, not_struck, not_taken
 from ..judging.expectation import Expectation, expect
 from ..judging.ledger import Ledger
 from ..judging.raised import first_error
-from ..judging.verdict import CUT_SHORT_BY, Mark, Verdict
+from ..judging.verdict import CUT_SHORT_BY, Diagnosis, Mark, Verdict
 
 
 def judge(history: History, *, contract: Contract | None = None, clean: str = "", replay: str = "") -> list[Verdict]:
@@ -30,9 +30,9 @@ def judge(history: History, *, contract: Contract | None = None, clean: str = ""
     """
     expected = expect(history.spec, contract)
     ledger = account(history, expected)
-    spoiled = _spoiled(history, clean)
+    spoiled = spoiled_by(history, clean)
     found: list[Verdict] = []
-    for check in registry().values():
+    for check in of_one_trial().values():
         if check.exercised(history.spec):
             found.append(_one(check, history, ledger, expected, spoiled, replay))
     return fold(found)
@@ -72,18 +72,15 @@ def _one(
         return dataclasses.replace(verdict, mark=Mark.NA, reason=reason)
     if not spoiled and (reason := not_carried(history)):
         return dataclasses.replace(verdict, mark=Mark.NA, reason=reason)
-    try:
-        violations = check(history, ledger, expected)
-    except Exception as error:  # a check that raises is a bug of badbatch, and must not be reported as the loader's
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"the check itself raised {type(error).__name__}: {error} ({where.name}, line {where.lineno})"
-        return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=reason)
+    violations = violations_of(check, lambda: check(history, ledger, expected))
+    if isinstance(violations, str):
+        return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=violations)
     if spoiled:
         return dataclasses.replace(verdict, mark=Mark.INCONCLUSIVE, reason=spoiled)
     if violations:
-        return _failed(verdict, check, violations, history, ledger, expected)
-    if idle := not_struck(spec) or not_drawn(history, expected) or not_taken(expected) or not_listed(history, expected):
-        return dataclasses.replace(verdict, mark=Mark.NA, reason=idle)
+        return failed(verdict, violations, history, lambda: diagnose(check.id, history, ledger, expected))
+    if nothing := idle(history, expected):
+        return dataclasses.replace(verdict, mark=Mark.NA, reason=nothing)
     why = doubt(history)
     if why and not (check.can_acquit_cut and history.ended.cut):
         cause = "" if history.complete else CUT_SHORT_BY[0]  # fold() inserts the check that really failed
@@ -91,19 +88,35 @@ def _one(
     return verdict
 
 
-def _failed(
-    verdict: Verdict,
-    check: Check,
-    violations: list[Violation],
-    history: History,
-    ledger: Ledger,
-    expected: Expectation,
+def violations_of(promise: Promise, find: Callable[[], list[Violation]]) -> list[Violation] | str:
+    """The violations that a check or relation finds; a text if it raises: that is a bug of badbatch, and not of the loader."""
+    try:
+        return find()
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        what = "check" if isinstance(promise, Check) else "relation"
+        return f"the {what} itself raised {type(error).__name__}: {error} ({where.name}, line {where.lineno})"
+
+
+def idle(history: History, expected: Expectation) -> str:
+    """Why a trial asks nothing of the loader; empty: it does."""
+    return not_struck(history.spec) or not_drawn(history, expected) or not_taken(expected) or not_listed(history, expected)
+
+
+def failed(
+    verdict: Verdict, violations: Sequence[Violation], history: History, find_cause: Callable[[], Diagnosis | None]
 ) -> Verdict:
+    """The verdict with its violations: the first in words, the others as a count.
+
+    Args:
+        history: of the trial that holds the samples.
+        find_cause: looks for the likely cause.
+    """
     first = violations[0]
     more = f" (and {len(violations) - 1} more of this kind)" if len(violations) > 1 else ""
     diagnosis, reason = None, ""
     try:
-        diagnosis = diagnose(check.id, history, ledger, expected)
+        diagnosis = find_cause()
     except Exception as error:  # the verdict is valid without the likely cause
         reason = f"looking for the likely cause raised {type(error).__name__}: {error}"
     return dataclasses.replace(
@@ -111,7 +124,7 @@ def _failed(
         mark=Mark.FAIL,
         promised=first.promised,
         happened=first.happened + more,
-        error=_error(check.id, history, first.happened),
+        error=_error(verdict.check, history, first.happened),
         lost=first.lost,
         duplicated=first.duplicated,
         witnesses=first.witnesses,
@@ -143,6 +156,6 @@ def _files(history: History, violation: Violation) -> tuple[tuple[int, str], ...
     return tuple((sample, path) for sample, path in found if path)
 
 
-def _spoiled(history: History, clean: str) -> str:
+def spoiled_by(history: History, clean: str) -> str:
     """Why nothing that a trial shows can be blamed on the loader; empty: it can."""
     return clean if clean and history.spec.plan else disturbance(history)

@@ -103,10 +103,6 @@ class Questions:
                     if asked(topology, scenario, contract, self.options.persistent_workers):
                         yield self.trial(scenario, source, topology, contract), scenario
 
-    def scenario_of(self, spec: TrialSpec) -> Scenario:
-        """The scenario of a trial."""
-        return scenarios.find(spec.scenario, spec.source)
-
     def named(self, scenario: str, source: str, topology: Topology, contract: Contract) -> TrialSpec:
         """The trial of a scenario by its name, whether it is selected or not."""
         return self.trial(scenarios.find(scenario, source), source, topology, contract)
@@ -137,4 +133,4 @@ class Questions:
 
     def checks_for(self, spec: TrialSpec) -> list[str]:
         """The ids of the selected checks that a trial exercises."""
-        return [name for name in sorted(self.checks) if checks.registry()[name].exercised(spec)]
+        return [name for name, check in checks.of_one_trial().items() if name in self.checks and check.exercised(spec)]

@@ -55,11 +55,21 @@ def judge_folder(folder: Path) -> tuple[Report, History]:
     Raises:
         UserError: the folder contains no trial, or one that has not been run.
     """
+    history = read_record(folder)
+    return report_on(history, {}, "recorded"), history
+
+
+def read_record(folder: Path) -> History:
+    """A recorded trial.
+
+    Raises:
+        UserError: the folder holds no trial, or none that has been run.
+    """
     home = trial_file(folder).parent
     history = History.load(home)
     if not len(history.events) and not (home / endings.ENDED).exists():
         raise UserError(f"{folder} contains a trial that has not been run: {again(folder)} runs it")
-    return report_on(history, {}, "recorded"), history
+    return history
 
 
 def replay(
@@ -77,12 +87,9 @@ def replay(
     Raises:
         UserError: no trial, a folder that is not empty, a trial without a corpus, or a loader that cannot be imported.
     """
-    spec = TrialSpec.read(trial_file(path))
-    if not Path(spec.directory).is_dir():  # recorded on another machine, or in a folder that was moved
-        spec = dataclasses.replace(spec, directory=str(Path.cwd()))
-    for target, what in ((keep, "record"), (keep_corpus, "corpus")):
-        if target is not None and target.exists() and any(target.iterdir() if target.is_dir() else [target]):
-            raise UserError(f"{target} is not empty: give a new folder for the {what}")
+    spec = read_trial(path)
+    must_be_new(keep, "record")
+    must_be_new(keep_corpus, "corpus")
     source = find_source(spec.source)
     if keep_corpus is not None:
         spec = source.make_again(spec, keep_corpus)
@@ -93,6 +100,28 @@ def replay(
             if keep is not None:
                 keep_pictures(history, judge(history))
             return report_on(history, supervisor.versions, supervisor.isolation, kept=keep is not None), history
+
+
+def read_trial(path: Path) -> TrialSpec:
+    """A stored trial, with a folder that exists to import its loader from.
+
+    Raises:
+        UserError: there is none.
+    """
+    spec = TrialSpec.read(trial_file(path))
+    if Path(spec.directory).is_dir():
+        return spec
+    return dataclasses.replace(spec, directory=str(Path.cwd()))  # it was recorded on another machine, or the folder has moved
+
+
+def must_be_new(target: Path | None, what: str) -> None:
+    """A folder that is given for something new is empty, or not there.
+
+    Raises:
+        UserError: there is something in it.
+    """
+    if target is not None and target.exists() and any(target.iterdir() if target.is_dir() else [target]):
+        raise UserError(f"{target} is not empty: give a new folder for the {what}")
 
 
 def report_on(history: History, versions: dict[str, str], isolation: str, *, kept: bool = True) -> Report:

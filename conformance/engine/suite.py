@@ -35,6 +35,8 @@ from .policy import CONFIRM, Next, Policy
 from .pool import Done, Pool, Task
 from .preparations import Preparations
 from .questions import CLEAN, Questions
+from .relating import consequences
+from .relations import Relations, release
 from .single import again, trial_result
 from .trial_state import TrialState, merge, stays_away
 
@@ -75,16 +77,18 @@ class Suite:
         self.contracts: dict[str, Contract] = {}
         self._claims = Claims(shared) if shared is not None else None
         self._artifacts = Artifacts(self.directory, options.keep, failures, prefix)
-        self._policy = Policy(1 if options.quick else CONFIRM)
+        confirm = 1 if options.quick else CONFIRM
+        self._policy = Policy(confirm)
         self._states: dict[str, TrialState] = {}
         self._tasks: dict[Task, TrialState] = {}
-        self._wanted: frozenset[str] | None = None
+        self._wanted: frozenset[tuple[str, str]] | None = None
         self._enqueued = False
         self._boundary: Supervisor | None = None
         self._known = [entry for name in options.known for entry in known.load(known.find(str(name)))]
         # Last: if something above is refused, no folder is left behind.
         self._pool = Pool(loader, self.directory, options.isolation, jobs=options.jobs)
         self._questions = Questions(loader, options, self.directory, Preparations(self._pool.scratch / "corpora"))
+        self._relations = Relations(self._questions, self._policy, self._artifacts, self._known, confirm)
 
     def __enter__(self) -> Suite:
         return self
@@ -146,9 +150,11 @@ class Suite:
         for spec, scenario in self._questions.trials(self.contracts):
             state = self._states[spec.id] = TrialState(spec, scenario, wanted=self.options.repeat)
             if reason := stays_away(spec.contract, spec.topology, scenario) or not_struck(spec):
-                state.result = self._without(spec, Mark.NA, reason, "not run")
+                state.absent = Mark.NA, reason
         if not self._states:
             raise UserError(f"no selected scenario applies to {', '.join(self.sources)}: badbatch list scenarios shows them all")
+        self._relations.lay_out(self._states)
+        self._settle_absent()
 
     def _without(self, spec: TrialSpec, mark: Mark, reason: str, ended: str) -> TrialResult:
         """The result of a trial that has no history."""
@@ -166,14 +172,19 @@ class Suite:
         """
         for source, contract in self.contracts.items():
             self.contracts[source] = probing.complete(source, contract, self._questions, self.options, self._probe)
-        for state in self._states.values():
+        for state in (*self._states.values(), *self._relations.added.values()):
             spec = state.spec = dataclasses.replace(state.spec, contract=self.contracts[state.spec.source])
-            if state.result is None and (reason := stays_away(spec.contract, spec.topology, self._questions.scenario_of(spec))):
-                state.result = self._without(spec, Mark.NA, reason, "not run")  # by what was inferred
+            if state.absent is None and (reason := stays_away(spec.contract, spec.topology, state.scenario)):
+                state.absent = Mark.NA, reason  # by what was inferred
+        self._settle_absent()
+
+    def _settle_absent(self) -> None:
+        """The results of the trials that are not run."""
+        for state in self._states.values():
+            if state.absent is not None and state.result is None:
+                state.result = self._without(state.spec, *state.absent, "not run")
             elif state.result is not None:
                 state.result = dataclasses.replace(state.result, spec=state.spec)
-            elif reason := stays_away(state.spec.contract, state.spec.topology, state.scenario):
-                state.result = self._without(state.spec, Mark.NA, reason, "not run")
 
     def _probe(self, specs: Sequence[TrialSpec]) -> list[History]:
         """The histories of some trials, in their order."""
@@ -186,23 +197,28 @@ class Suite:
             raise UserError(f"the temporary folder {where} cannot be written to: {error.strerror}; TMPDIR names another") from error
         return [found[id(spec)] for spec in specs]
 
-    def only(self, ids: Collection[str]) -> None:
-        """Run only the trials with these ids; call this before the first is run."""
-        self._wanted = frozenset(ids)
+    def only(self, wanted: Collection[tuple[str, str]]) -> None:
+        """Run no other trials than these, and judge no other relations; to be called before the first is run.
+
+        Args:
+            wanted: (id of the trial, id of the check or relation).
+        """
+        self._wanted = frozenset(wanted)
+        self._relations.only(self._states, self._wanted)
 
     def _enqueue(self) -> None:
         """Queue the selected trials, and the clean trial of each cell, whether it was selected or not."""
         self._enqueued = True
+        trials = None if self._wanted is None else {name for name, _ in self._wanted}
         selected = [
-            state
-            for name, state in self._states.items()
-            if state.result is None and (self._wanted is None or name in self._wanted)
+            state for name, state in self._states.items() if state.result is None and (trials is None or name in trials)
         ]
+        selected += self._relations.needed(selected)
         names = {state.spec.id for state in selected}
         for source, topology in dict.fromkeys((state.spec.source, state.spec.topology) for state in selected):
             spec = self._questions.named(CLEAN, source, topology, self.contracts[source])
             if spec.id not in names:
-                selected.append(TrialState(spec, find_scenario(CLEAN, source)))
+                selected.append(TrialState(spec, find_scenario(CLEAN, source), hidden=True))
         for state in selected:
             if not self._policy.blocked(state):
                 self._submit(state, state.wanted)
@@ -218,22 +234,24 @@ class Suite:
 
     def _begin(self, state: TrialState, task: Task) -> TrialSpec | None:
         """The next run of a trial; None if another process runs it, or it was cut."""
-        if state.result is not None or not self._claim(state):
+        if state.result is not None or state.over or not self._claim(state):
             del self._tasks[task]
             return None
         if not state.started:
             state.spec = self._policy.with_timeout(state.spec)
         task.begins_s = self._policy.begins_s(state.spec)
         state.started += 1
-        return dataclasses.replace(state.spec, repeat=state.started - 1)
+        return dataclasses.replace(state.spec, repeat=state.spec.repeat + state.started - 1)
 
     def specs(self) -> list[TrialSpec]:
         """The trials that the options select, in the order of the report."""
         return [state.spec for state in self._states.values()]
 
     def checks_for(self, spec: TrialSpec) -> list[str]:
-        """The ids of the selected checks that a trial exercises."""
-        return self._questions.checks_for(spec)
+        """The ids of the selected checks that a trial exercises, and of the relations that are asked of it."""
+        state = self._states.get(spec.id)
+        related = [] if state is None else [asked.relation.id for asked in state.asked]
+        return sorted((*self._questions.checks_for(spec), *related))
 
     def result(
         self, spec: TrialSpec, within_s: float | None = None, on_progress: Callable[[], None] | None = None
@@ -253,6 +271,7 @@ class Suite:
                 break
             if state.elsewhere:
                 self._fetch(state)
+            self._borrow()
             if (self._advance() or state.result is not None) and on_progress is not None:
                 on_progress()
             self._must_be_under_way(state)
@@ -264,16 +283,22 @@ class Suite:
         self._cut(self._states[spec.id], why)
 
     def _cut(self, state: TrialState, why: str) -> None:
-        if state.result is not None:
+        if state.result is not None or state.absent is not None:
+            return
+        if state.own is not None:  # only its relations still wait
+            self._finish(state, self._relations.give_up(state, why))
             return
         for task in [task for task, of in self._tasks.items() if of is state]:
             del self._tasks[task]
             self._pool.drop(task)
         how = "not run to its end" if state.started or state.elsewhere else "not run"
-        state.result = self._without(state.spec, Mark.INCONCLUSIVE, f"{how}: {why}", "cut" if state.started else "not run")
-        self._tell(state)
+        state.absent = Mark.INCONCLUSIVE, f"{how}: {why}"
+        if not state.hidden:
+            state.result = self._without(state.spec, *state.absent, "cut" if state.started else "not run")
+            self._tell(state)
         for waiting in self._policy.unseen(state.spec, why):
             self._submit(waiting, waiting.wanted)
+        self._settle_others(state)
 
     def _must_be_under_way(self, state: TrialState) -> None:
         """A trial without a result is waited for only while something can produce the result.
@@ -281,7 +306,8 @@ class Suite:
         Raises:
             HarnessError: nothing can.
         """
-        if state.result is None and not state.elsewhere and not self._pool.busy:
+        waits_elsewhere = state.elsewhere or any(other.elsewhere for asked in state.asked for other in asked.roles.values())
+        if state.result is None and not waits_elsewhere and not self._pool.busy:
             raise HarnessError(f"{state.spec.id} has no result, and no running trial can produce it")
 
     def give_up(self, why: str) -> None:
@@ -324,6 +350,10 @@ class Suite:
         Args:
             interrupted: the others will never be run; the report says so, and no known failure is called stale.
         """
+        if interrupted:  # what the checks of a trial say counts, although its relations wait for other trials
+            for state in self._states.values():
+                if state.own is not None:
+                    self._cut(state, "interrupted")
         results = [state.result for state in self._states.values() if state.result is not None]
         report = self.report(results)
         if not interrupted:
@@ -409,15 +439,42 @@ class Suite:
         if found is not None:
             state.result = dataclasses.replace(found, spec=state.spec)
         elif self._claims.overdue(state.spec, CONFIRM * state.wanted):
-            state.elsewhere, state.keeps, state.claimed = False, True, True
-            self._submit(state, state.wanted)
+            self._run_here(state)
+
+    def _borrow(self) -> None:
+        """Take the records of trials that run elsewhere, where relations that are judged here wait for them."""
+        if self._claims is None:
+            return
+        waiting = [state for state in self._states.values() if state.own is not None and state.result is None]
+        for state in waiting:
+            others = [other for asked in state.asked if asked.wanted for other in asked.roles.values()]
+            for other in others:
+                if not other.elsewhere or other.over:
+                    continue
+                found = self._claims.shared(self.loader, other.spec)
+                if found is not None and found[1]:
+                    other.own, other.records, other.over = dataclasses.replace(found[0], spec=other.spec), found[1], True
+                elif (told := self._claims.result(self.loader, other.spec)) is not None:
+                    other.absent = Mark.INCONCLUSIVE, told.verdicts[0].reason if told.verdicts else told.ended
+                elif self._claims.overdue(other.spec, CONFIRM * other.wanted):
+                    self._run_here(other)
+            self._settle(state)
+
+    def _run_here(self, state: TrialState) -> None:
+        """The process that claimed a trial must be gone."""
+        state.elsewhere, state.keeps, state.claimed = False, True, True
+        self._submit(state, state.wanted)
 
     def _judge(self, state: TrialState, done: Done) -> None:
         history, folder, alone = done.history, done.folder, done.task.alone
         spec = history.spec
+        if state.reruns_for is not None:
+            state.records, state.over = [folder], True
+            self._settle(state.reruns_for.subject)
+            return
         for waiting in self._policy.seen(history):
             self._submit(waiting, waiting.wanted)
-        kept = self._artifacts.name(spec)
+        kept = self._artifacts.name(spec) if not state.needed_by or not state.hidden else None
         replay = again(kept) if kept is not None else ""
         verdicts = judge(history, clean=self._policy.spoiled(spec), replay=replay)
         failed = any(v.mark is Mark.FAIL and v.check in self._questions.checks for v in verdicts)
@@ -430,13 +487,49 @@ class Suite:
             keep_pictures(history, verdicts)
         failed_before = any(v.mark is Mark.FAIL for _, earlier in state.runs[:-1] for v in earlier)
         if failed or not failed_before:  # a passing repetition must not replace the record of the failure
-            state.folder = self._artifacts.keep(folder, kept, failed, state.keeps) or state.folder
+            state.folder = self._artifacts.keep(folder, kept, failed, state.keeps, remove=False) or state.folder
+        if state.compared:
+            state.records.append(folder)
         else:
             shutil.rmtree(folder, ignore_errors=True)
         if what is Next.AGAIN:
             self._submit(state, alone=alone, first=True)
         elif what is Next.RESULT:
-            state.result = self._result(state)
+            self._over(state)
+
+    def _over(self, state: TrialState) -> None:
+        """A trial has run as often as it should: it has its result, unless relations that are asked of it wait for others."""
+        state.own = self._result(state)
+        state.runs.clear()
+        state.over = True
+        if self._claims is not None and state.needed_by and state.spec.scenario != CLEAN:
+            self._claims.share(state.own, state.records)
+        self._settle(state)
+        self._settle_others(state)
+
+    def _settle_others(self, state: TrialState) -> None:
+        waiting = state.needed_by if state.reruns_for is None else [state.reruns_for]
+        for asked in waiting:
+            self._settle(asked.subject)
+        release(state)
+
+    def _settle(self, state: TrialState) -> None:
+        """The result of a trial, once all relations that are asked of it have their verdict."""
+        if state.own is None or state.result is not None or state.elsewhere:
+            return
+        try:
+            verdicts = self._relations.verdicts(state, self._submit)
+        except BaseException as error:  # nothing else will bring its result
+            self._cut(state, f"comparing it was ended by {one_line(error)}")
+            raise
+        if verdicts is not None:
+            self._finish(state, verdicts)
+
+    def _finish(self, state: TrialState, related: list[Verdict]) -> None:
+        assert state.own is not None
+        verdicts = sorted((*state.own.verdicts, *related), key=lambda verdict: verdict.check)
+        state.result = dataclasses.replace(state.own, verdicts=tuple(consequences(verdicts, related)))
+        if not state.hidden:
             self._tell(state)
 
     def _result(self, state: TrialState) -> TrialResult:

@@ -13,6 +13,7 @@ from ...harness.processes.group import ranks_can_meet
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
+from ..checks import Relation
 from ..judging.accounting import account
 from ..judging.deaths import death
 from ..judging.doubts import disturbance
@@ -22,6 +23,7 @@ from ..judging.raised import first_error
 from ..judging.verdict import Mark, Verdict
 from ..report.result import TrialResult
 from ..scenarios.base import Scenario
+from .relating import named
 
 
 @dataclasses.dataclass
@@ -40,7 +42,30 @@ class TrialState:
     elsewhere: bool = False
     """Another process has claimed it, and will provide the result."""
     keeps: bool = True
-    """Whether this process should keep its record."""
+    """Whether this process is the one to keep its record."""
+    hidden: bool = False
+    """It is no part of the report: a relation compares it with another trial, or it is the clean trial of a cell."""
+    over: bool = False
+    """It has run as often as it should."""
+    own: TrialResult | None = None
+    """What its checks say, once it is over; relations that are asked of it may still wait for other trials."""
+    absent: tuple[Mark, str] | None = None
+    """Why it will never have a record, and the mark of verdicts that need one; None: it has one, or will have."""
+    records: list[Path] = dataclasses.field(default_factory=list)
+    """The folders of its runs, in order, as long as a relation may need them."""
+    asked: list[Asked] = dataclasses.field(default_factory=list)
+    """The relations that are asked of it."""
+    needed_by: list[Asked] = dataclasses.field(default_factory=list)
+    """The relations that compare another trial with it."""
+
+    reruns_for: Asked | None = None
+    """The relation for which it is run once more, so that only its record counts; None: its checks are judged."""
+
+    @property
+    def compared(self) -> bool:
+        """Whether a relation still waits for its record, or for that of a trial that is compared with it."""
+        relations = [*self.asked, *self.needed_by, *([] if self.reruns_for is None else [self.reruns_for])]
+        return any(asked.wanted and asked.verdict is None for asked in relations)
 
     @property
     def waits(self) -> bool:
@@ -51,6 +76,35 @@ class TrialState:
     def hurries(self) -> bool:
         """Whether it has a timeout and nothing that hangs: on a busy machine it may fail although the loader is correct."""
         return self.spec.timeout_s > 0 and not expect(self.spec).lethal.any()
+
+
+@dataclasses.dataclass(eq=False)
+class Asked:
+    """A relation that is asked of one trial."""
+
+    relation: Relation
+    roles: dict[str, TrialState]
+    """From each role to its trial; the one of which it is asked first."""
+    wanted: bool = True
+    """Whether its verdict was selected."""
+    found: list[Verdict] = dataclasses.field(default_factory=list)
+    """One for each time that all trials have run."""
+    reruns: dict[str, TrialState] = dataclasses.field(default_factory=dict)
+    """The trials that are run once more, by role: a failure is confirmed."""
+    records: dict[str, Path] = dataclasses.field(default_factory=dict)
+    """By role the records between which it failed last."""
+    verdict: Verdict | None = None
+    """None: it waits for a trial."""
+
+    @property
+    def subject(self) -> TrialState:
+        """The trial of which it is asked."""
+        return next(iter(self.roles.values()))
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """From each role to the id of its trial."""
+        return named({role: state.spec for role, state in self.roles.items()})
 
 
 def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> str:

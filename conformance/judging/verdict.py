@@ -32,7 +32,7 @@ class Diagnosis(Plain):
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """One check on one trial."""
+    """One check on one trial, or one relation between several: then it is asked of the trial that is named here."""
 
     loader: str
     scenario: str
@@ -56,8 +56,12 @@ class Verdict:
     reason: str = ""
     """Why it is n/a, inconclusive or known."""
     cause: str = ""
-    """The check whose violation in the same trial explains this one, or cut the trial short before this one could be
-    judged; empty: it has no cause."""
+    """The check whose violation explains this one, or cut the trial short before this one could be judged; empty: it has no
+    cause."""
+    cause_in: str = ""
+    """The id of the trial in which that check failed; empty: in the same trial."""
+    trials: tuple[tuple[str, str], ...] = ()
+    """For a relation: (role, id of the trial) of all trials that it compares, this one first."""
     flaky: tuple[int, int] | None = None
     """(times it failed, times the trial was run), if the verdict was not the same each time."""
 
@@ -67,11 +71,16 @@ class Verdict:
         inside = cell(self.topology, self.source)
         return f"{self.scenario}[{inside}]"
 
+    @property
+    def compared(self) -> str:
+        """For a relation: ``workers clean[workers=2], reference clean[workers=0]``; empty for a check."""
+        return ", ".join(f"{role} {trial}" for role, trial in self.trials)
+
     def to_json(self) -> dict[str, Any]:
         """The verdict as the JSON report has it (schema 1)."""
         rate = None if self.flaky is None else Rate(*self.flaky)
         own = {name: getattr(self, name) for name in _ALIKE}
-        return Entry(**own, verdict=self.mark, files=dict(self.files), flaky=rate, unsteady=rate).to_json()
+        return Entry(**own, verdict=self.mark, files=dict(self.files), trials=dict(self.trials), flaky=rate, unsteady=rate).to_json()
 
     @classmethod
     def from_json(cls, loader: str, data: Any) -> Verdict:
@@ -88,7 +97,8 @@ class Verdict:
         rate = entry.flaky or entry.unsteady
         own = {name: getattr(entry, name) for name in _ALIKE}
         flaky = None if rate is None else (rate.failed, rate.runs)
-        return cls(**own, loader=loader, mark=entry.verdict, files=tuple(entry.files.items()), flaky=flaky)
+        files, trials = tuple(entry.files.items()), tuple(entry.trials.items())
+        return cls(**own, loader=loader, mark=entry.verdict, files=files, trials=trials, flaky=flaky)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,12 +130,14 @@ class Entry(Plain):
     replay: str
     reason: str
     cause: str = ""
+    cause_in: str = ""
+    trials: Mapping[str, str] = dataclasses.field(default_factory=dict)
     flaky: Rate | None = None
     unsteady: Rate | None = None
     """The first name of ``flaky``, which readers of schema 1 may still use."""
 
 
-_ALIKE = [field.name for field in dataclasses.fields(Entry) if field.name not in ("verdict", "files", "flaky", "unsteady")]
+_ALIKE = [field.name for field in dataclasses.fields(Entry) if field.name not in ("verdict", "files", "trials", "flaky", "unsteady")]
 """The fields that a verdict and its entry have in common."""
 
 

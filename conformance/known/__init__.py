@@ -53,6 +53,7 @@ PLACEHOLDER = "FILL IN: why is this failure accepted?"
 _WILD = set("*?[")
 
 _Trial = tuple[str, str, str, Topology]
+_Place = tuple[str, str, str]  # loader, trial, check
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,20 +210,20 @@ def _unexpected(name: str, known: Sequence[str]) -> str:
 def apply(verdicts: Sequence[Verdict], entries: Sequence[Known]) -> tuple[list[Verdict], list[str]]:
     """Mark the declared failures, and find the entries whose failures no longer occur.
 
-    A failure becomes known by its own entry, or because the failure in the same trial that explains it is known. So
+    A failure becomes known by its own entry, or because the failure that explains it is known. So
     does a verdict that is inconclusive only because that failure cut the trial short.
 
     Returns:
         The verdicts, in their order; and one line for each stale entry. An entry is judged only if trials that it
         applies to were part of the run, and its check was.
     """
-    excused: dict[tuple[_Trial, str], str] = {}
+    excused: dict[_Place, str] = {}
     for verdict in verdicts:
         if verdict.mark is Mark.FAIL:
             reason = next((entry.why for entry in entries if entry.excuses(verdict)), None)
             if reason is not None:
-                excused[_trial(verdict), verdict.check] = reason
-    by_place = {(_trial(verdict), verdict.check): verdict for verdict in verdicts}
+                excused[_place(verdict)] = reason
+    by_place = {_place(verdict): verdict for verdict in verdicts}
     marked = [_marked(verdict, by_place, excused) for verdict in verdicts]
     return marked, [text for entry in entries if (text := _stale(entry, verdicts))]
 
@@ -231,19 +232,26 @@ def _trial(verdict: Verdict) -> _Trial:
     return verdict.loader, verdict.scenario, verdict.source, verdict.topology
 
 
-def _marked(
-    verdict: Verdict, by_place: dict[tuple[_Trial, str], Verdict], excused: dict[tuple[_Trial, str], str]
-) -> Verdict:
-    trial = _trial(verdict)
-    if (reason := excused.get((trial, verdict.check))) is not None:
+def _place(verdict: Verdict) -> _Place:
+    return verdict.loader, verdict.trial, verdict.check
+
+
+def _behind(verdict: Verdict) -> _Place:
+    """The place of the verdict that explains another one."""
+    return verdict.loader, verdict.cause_in or verdict.trial, verdict.cause
+
+
+def _marked(verdict: Verdict, by_place: dict[_Place, Verdict], excused: dict[_Place, str]) -> Verdict:
+    if (reason := excused.get(_place(verdict))) is not None:
         return dataclasses.replace(verdict, mark=Mark.KNOWN, reason=reason)
-    behind = by_place.get((trial, verdict.cause)) if verdict.cause else None
-    seen = {verdict.check}
-    while behind is not None and behind.check not in seen:
-        if (reason := excused.get((trial, behind.check))) is not None:
-            return dataclasses.replace(verdict, mark=Mark.KNOWN, reason=f"follows from {behind.check}: {reason}")
-        seen.add(behind.check)
-        behind = by_place.get((trial, behind.cause)) if behind.cause else None
+    behind = by_place.get(_behind(verdict)) if verdict.cause else None
+    seen = {_place(verdict)}
+    while behind is not None and _place(behind) not in seen:
+        if (reason := excused.get(_place(behind))) is not None:
+            where = f" in {behind.trial}" if behind.trial != verdict.trial else ""
+            return dataclasses.replace(verdict, mark=Mark.KNOWN, reason=f"follows from {behind.check}{where}: {reason}")
+        seen.add(_place(behind))
+        behind = by_place.get(_behind(behind)) if behind.cause else None
     return verdict
 
 

@@ -92,6 +92,7 @@ class TrialCheck(pytest.Item):
             ("check", verdict.check),
             ("verdict", verdict.mark.value),
             ("replay", verdict.replay),
+            *([("trials", verdict.compared)] if verdict.trials else []),
         ]
         settle(verdict)
 

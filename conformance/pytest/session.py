@@ -114,7 +114,7 @@ class Session:
         """After all plugins have selected items: skip trials without any item left."""
         for loader, suite in self._suites.items():
             left = [item for item in session.items if isinstance(item, TrialCheck) and item.loader == loader]
-            suite.only({item.spec.id for item in left})
+            suite.only({(item.spec.id, item.name) for item in left})
             self.timeouts.set_on(left)
 
     def _suite(self, loader: str, prepare: bool = True) -> Suite:

@@ -143,7 +143,7 @@ def _known(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -> tuple
             reasons[verdict.trial].add(verdict.reason)
     grouped: dict[tuple[str, str], list[Verdict]] = collections.defaultdict(list)
     for verdict in verdicts:
-        follows = any(verdict.reason.endswith(f": {reason}") for reason in reasons[verdict.trial])
+        follows = any(verdict.reason.endswith(f": {reason}") for reason in reasons[verdict.cause_in or verdict.trial])
         if verdict.mark is Mark.KNOWN and not follows:  # what follows from a known failure is shown with it
             grouped[verdict.check, verdict.reason].append(verdict)
     return tuple(_reason(members, ran, check=check) for (check, _), members in grouped.items())
@@ -173,7 +173,7 @@ def _inconclusive(verdicts: Sequence[Verdict], ran: Mapping[str, set[Column]]) -
     grouped: dict[tuple[bool, str], list[Verdict]] = collections.defaultdict(list)
     for verdict in verdicts:
         if verdict.mark is Mark.INCONCLUSIVE:
-            grouped[bool(verdict.cause) and verdict.trial in failing, verdict.reason].append(verdict)
+            grouped[bool(verdict.cause) and (verdict.cause_in or verdict.trial) in failing, verdict.reason].append(verdict)
     return tuple(
         _reason(members, ran, told=beside)
         for (beside, _), members in sorted(grouped.items(), key=lambda item: item[0][0])

@@ -22,21 +22,21 @@ _REPR = 240  # letters: pytest cuts a longer repr in the middle
 
 def by_trial(verdicts: Sequence[Verdict]) -> dict[str, list[tuple[Verdict, Verdict]]]:
     """The failures of each trial, each with the failure that explains it: itself if nothing else does."""
-    failed: dict[str, dict[str, Verdict]] = collections.defaultdict(dict)
-    for verdict in verdicts:
-        if verdict.mark is Mark.FAIL:
-            failed[verdict.trial][verdict.check] = verdict
-    return {trial: [(v, _root(v, checks)) for v in checks.values()] for trial, checks in failed.items()}
+    failed = {(verdict.trial, verdict.check): verdict for verdict in verdicts if verdict.mark is Mark.FAIL}
+    found: dict[str, list[tuple[Verdict, Verdict]]] = collections.defaultdict(list)
+    for (trial, _), verdict in failed.items():
+        found[trial].append((verdict, _root(verdict, failed)))
+    return dict(found)
 
 
-def _root(verdict: Verdict, failed: Mapping[str, Verdict]) -> Verdict:
+def _root(verdict: Verdict, failed: Mapping[tuple[str, str], Verdict]) -> Verdict:
     """The failure that explains this one; itself if the cause did not fail, is known, or is itself explained by this one."""
-    root, seen = verdict, {verdict.check}
-    while root.cause in failed:
-        root = failed[root.cause]
-        if root.check in seen:
+    root, seen = verdict, {(verdict.trial, verdict.check)}
+    while (behind := (root.cause_in or root.trial, root.cause)) in failed:
+        root = failed[behind]
+        if behind in seen:
             return verdict
-        seen.add(root.check)
+        seen.add(behind)
     return root
 
 

@@ -72,6 +72,8 @@ def properties_of(verdict: Verdict) -> dict[str, str]:
         "check": verdict.check,
         "verdict": verdict.mark.value,
     }
+    if verdict.trials:
+        found["trials"] = verdict.compared
     if verdict.replay:
         found["replay"] = verdict.replay
     return {name: printable(value) for name, value in found.items()}

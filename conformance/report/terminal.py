@@ -85,6 +85,8 @@ def _failure(group: Broken, width: int) -> Iterator[Text]:
     yield from field("happened", verdict.happened, width)
     if verdict.error:
         yield from field("raised", verdict.error, width)
+    if verdict.trials:
+        yield from field("compared", verdict.compared, width)
     yield from _samples(verdict, width)
     if verdict.reason:
         yield from field("because", verdict.reason, width)

@@ -1,8 +1,8 @@
-"""One trial as text: how it ended, the verdict of every check, and the evidence if it was cut short."""
+"""One trial, or the trials of a relation, as text: how each ended, the verdict of every check, and the evidence if it was cut short."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
@@ -18,15 +18,26 @@ from .terminal import STYLES, WIDTH, about, field, findings, heading, to_string
 _LINES_PRINTED = 8
 
 
-def render(report: Report, history: History, *, width: int = WIDTH, colour: bool = False) -> str:
-    """The report over one trial, with its history beside it."""
-    return to_string(_text(report, history, max(width, 60)), colour)
+def render(report: Report, histories: Sequence[History], *, width: int = WIDTH, colour: bool = False) -> str:
+    """The report over one trial or a few, with their histories beside it.
+
+    Args:
+        histories: one for each trial of the report, in the same order.
+    """
+    return to_string(_text(report, histories, max(width, 60)), colour)
 
 
-def _text(report: Report, history: History, width: int) -> Iterator[Text]:
+def _text(report: Report, histories: Sequence[History], width: int) -> Iterator[Text]:
     found = digest(report)
-    trial = report.trials[0]
     yield from about(found, width)
+    for number, (trial, history) in enumerate(zip(report.trials, histories, strict=True)):
+        if number:
+            yield Text("")
+        yield from _one(trial, history, width)
+    yield from findings(found, width)
+
+
+def _one(trial: TrialResult, history: History, width: int) -> Iterator[Text]:
     yield from field("trial", trial.spec.id, width)
     yield from field("faults", _faults(history), width)
     yield from field("ended", _ended(trial), width)
@@ -35,9 +46,10 @@ def _text(report: Report, history: History, width: int) -> Iterator[Text]:
     if trial.folder is not None:
         yield from field("record", str(trial.folder), width)
     yield Text("")
-    for verdict in report.verdicts:
+    for verdict in trial.verdicts:
         kind = kind_of(verdict)
-        cause = f"follows from {verdict.cause}" if verdict.cause else verdict.reason
+        where = f" in {verdict.cause_in}" if verdict.cause_in else ""
+        cause = f"follows from {verdict.cause}{where}" if verdict.cause else verdict.reason
         line = Text.assemble("  ", (SIGNS[kind][0], STYLES[kind]), f" {verdict.check}")
         if cause:
             line.append(f"   {printable(cause)}", "dim")
@@ -47,7 +59,6 @@ def _text(report: Report, history: History, width: int) -> Iterator[Text]:
         for text in history.output.splitlines()[-_LINES_PRINTED:]:
             indent = len(text) - len(text.lstrip(" "))
             yield Text(f"  {' ' * indent}{printable(text)}")
-    yield from findings(found, width)
 
 
 def _faults(history: History) -> str:

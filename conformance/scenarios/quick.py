@@ -20,6 +20,9 @@ ON_DISK = (
     "damage-size",
 )  # fmt: skip
 
+RELATED = ("remainder-one",)
+"""The scenarios in which a relation may need a trial that is not selected: one more trial for each source."""
+
 
 def asks(scenario: Scenario) -> bool:
     """Whether it is one of the ten of its table."""
