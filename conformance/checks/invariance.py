@@ -144,7 +144,7 @@ def _comparable(trial: Recorded, epoch: Epoch) -> Mask:
 
 def _skips(reference: Recorded, one: Epoch, trial: Recorded, other: Epoch) -> Iterator[Violation]:
     if sum(one.errors) or sum(other.errors) or one.reported_total is None or other.reported_total is None:
-        return  # an error may tell of a batch in place of the skips in it, and which batch that is depends on who reads
+        return  # one error may replace the skips of a whole batch, and which batch that is depends on who reads
     damaged = trial.expected.owed != Owed.GOOD
     differing = np.flatnonzero((one.reported > 0) != (other.reported > 0))
     named = one.reported.any() and other.reported.any()

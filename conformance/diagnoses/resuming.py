@@ -115,7 +115,7 @@ def order_not_restored(case: Case) -> str | None:
     lost, twice = _lost(case), _twice(case)
     if not _goes_on(case) or not len(lost) or not len(twice):
         return None
-    return f"after the resume {count(len(twice), 'sample')} came again and {len(lost)} never, as if the epoch had been shuffled anew"
+    return f"after the resume {count(len(twice), 'sample')} came again and {len(lost)} never, as if the epoch had been shuffled again"
 
 
 @diagnosis(

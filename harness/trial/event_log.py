@@ -17,6 +17,7 @@ import json
 import os
 import struct
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -320,13 +321,15 @@ def begin_log(folder: str | Path, rank: int) -> str:
     """Make the log of a rank, with its header, unless it exists; returns its path."""
     path = os.path.join(folder, f"events-{rank}.bin")
     if not os.path.exists(path):
-        own = f"{path}.{os.getpid()}"
+        own = f"{path}.{os.getpid()}-{threading.get_ident()}"
         header = HEADER.pack(MAGIC, VERSION, RECORD.itemsize, rank, time.monotonic_ns(), time.time_ns())
-        with open(own, "wb") as file:
-            file.write(header)
-        with contextlib.suppress(FileExistsError):  # another process of the rank was first
-            os.link(own, path)
-        os.unlink(own)
+        try:
+            with open(own, "wb") as file:
+                file.write(header)
+            with contextlib.suppress(FileExistsError):  # another process or thread of the rank was first
+                os.link(own, path)
+        finally:
+            os.unlink(own)
     return path
 
 

@@ -22,6 +22,7 @@ from typing import Any, Literal
 from ..errors import UserError
 from ..nearest import unknown
 from ..plain import Plain, build
+from .event_log import Kind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,6 +194,8 @@ def _wrong(phases: Sequence[Phase], number: int, phase: Phase, topology: Topolog
         return "stops after a negative number of batches"
     if isinstance(phase.until, Event) and not isinstance(phase.then, Signal):
         return "stops at an event, which only a phase that ends with a signal can"
+    if isinstance(phase.until, Event) and phase.until.kind.upper() not in Kind.__members__:
+        return f"waits for an event {phase.until.kind!r}, which no log has"
     if phase.load is not None and not (0 <= phase.load < number and isinstance(phases[phase.load].then, Save)):
         return f"loads the state of phase {phase.load}, which saves none before it"
     return _cannot_follow(phases, number, topology) if phase.same_process else ""
