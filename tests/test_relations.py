@@ -1,4 +1,4 @@
-"""Relations and their diagnoses on histories that are reported as stories: some that keep the promise, some that break it."""
+"""Relations and their diagnoses on histories written as stories: some that keep the promise, some that break it."""
 
 from __future__ import annotations
 

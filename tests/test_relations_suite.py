@@ -186,7 +186,7 @@ def test_a_difference_that_comes_and_goes_is_flaky(tmp_path: Path, monkeypatch: 
 
 
 def test_a_known_failure_of_an_added_trial_excuses_the_relation(tmp_path: Path) -> None:
-    """The report does not show the trial with three workers, and its failure is known still."""
+    """The report does not show the trial with three workers, and its failure is still known."""
     known = tmp_path / "known.toml"
     known.write_text(
         '[[known]]\ncheck = "no-lost-batches"\nscenario = "clean"\ntopology = "workers=3"\nreason = "we never use three"\n',
