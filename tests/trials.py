@@ -25,6 +25,7 @@ from badbatch.harness.trial.spec import Topology, TrialSpec
 ROOT = Path(__file__).parents[1]
 _PLAIN = Topology()
 _AT_ONCE = 6  # most of them wait most of the time
+_MOST_SUPERVISORS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +145,8 @@ def put(specs: Iterable[TrialSpec], folder: Path) -> dict[TrialSpec, Judged]:
     running: dict[int, TrialSpec] = {}
     if not waiting:
         return found
-    with Supervisor(waiting[0].loader, ROOT) as supervisor:
+    supervisor = _supervisor(waiting[0].loader)
+    try:
         while waiting or running:
             while waiting and len(running) < _AT_ONCE:
                 count += 1
@@ -153,4 +155,28 @@ def put(specs: Iterable[TrialSpec], folder: Path) -> dict[TrialSpec, Judged]:
             for number, where in supervisor.finished(0.5):
                 history = History.load(where)
                 found[running.pop(number)] = Judged(history, tuple(judge(history)))
+    finally:
+        if running:  # the next test must not meet these trials
+            close()
     return found
+
+
+_supervisors: dict[str, Supervisor] = {}
+
+
+def _supervisor(loader: str) -> Supervisor:
+    """One supervisor a loader: what it costs most to start is torch."""
+    if loader not in _supervisors:
+        if len(_supervisors) == _MOST_SUPERVISORS:
+            _supervisors.pop(next(iter(_supervisors))).close()
+        _supervisors[loader] = Supervisor(loader, ROOT)
+    return _supervisors[loader]
+
+
+def close() -> None:
+    """End all supervisors."""
+    while _supervisors:
+        _supervisors.popitem()[1].close()
+
+
+atexit.register(close)
