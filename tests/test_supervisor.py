@@ -9,7 +9,6 @@ import signal
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 
 import psutil
@@ -26,7 +25,6 @@ from staging import (
     LOADER,
     ON_STAGE,
     ROGUES,
-    SOON_S,
     Run,
     Start,
     Trial,
@@ -170,16 +168,19 @@ def test_a_killed_zygote_is_reported_and_its_trials_are_lost(tmp_path: Path) -> 
 
 
 def test_a_warm_process_that_answers_no_more_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the process that forks the trials is stopped, the supervisor neither waits for ever nor leaves it behind."""
+    """If the process that forks the trials is stopped, the supervisor orders it twice to end the trial, then ends it."""
     monkeypatch.setattr(supervisor_module, "_PATIENCE_S", 0.5)
     with Supervisor(LOADER, ROGUES) as own:
         assert own._process is not None
         os.kill(own._process.pid, signal.SIGSTOP)
-        began = time.monotonic()
+        orders: list[str] = []
+        send = own._send
+        monkeypatch.setattr(own, "_send", lambda message: (orders.append(*list(message)[:1]), send(message)))
         with pytest.raises(HarnessError, match=r"^the zygote does not answer$"):
             own.run(spec(deadline_s=0.5), tmp_path / "trial")
+        assert ["run", "stop", "kill"] == orders
         own.close()
-        assert time.monotonic() - began < SOON_S
+        assert own._process.returncode == -signal.SIGKILL
 
 
 def test_a_supervisor_outlives_the_thread_that_made_it(tmp_path: Path) -> None:
