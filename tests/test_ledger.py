@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
-from badbatch.conformance import diagnoses
+from badbatch.conformance import checks, diagnoses
 from badbatch.conformance.diagnoses.case import Case
+from badbatch.conformance.diagnoses.comparison import Comparison
 from badbatch.conformance.engine.judge import judge
+from badbatch.conformance.engine.relating import record, relate
 from badbatch.conformance.judging.accounting import account
 from badbatch.conformance.judging.expectation import expect
 from badbatch.conformance.judging.ledger import Fate, Ledger, Stop
@@ -84,6 +87,11 @@ def histories(draw: st.DrawFn) -> History:
         timeout_s=draw(st.sampled_from([0.0, 1.0])),
         phases=draw(st.sampled_from(_PROGRAMS)),
     )
+    return draw(_recorded(spec))
+
+
+@st.composite
+def _recorded(draw: st.DrawFn, spec: TrialSpec) -> History:
     records = [_record(draw, spec, now) for now in range(draw(st.integers(0, 40)))]
     events = np.array([record for rank in range(spec.most_ranks) for record in records if record[-2] == rank], RECORD)
     ended = Ended(
@@ -173,8 +181,28 @@ def test_no_check_and_no_diagnosis_fails_on_any_history(history: History) -> Non
     ledger: Ledger = account(history, expected)
     for entry in diagnoses.registry().values():
         for check in entry.explains:
-            text = entry.rule(Case(check, history, ledger, expected))
-            assert text is None or text.strip()
+            if check not in checks.relations():
+                text = entry.rule(Case(check, history, ledger, expected))
+                assert text is None or text.strip()
+
+
+@_any_history
+@given(histories(), st.data())
+def test_no_relation_and_no_diagnosis_fails_on_any_histories(history: History, data: st.DataObject) -> None:
+    """Whatever the histories of several trials of one job contain, every relation judges them and every diagnosis looks at them."""
+    for relation in checks.relations().values():
+        trials = {role.name: record(data.draw(_recorded(_other(data, history.spec)))) for role in relation.roles}
+        trials[relation.subject] = record(history)
+        assert "the relation itself raised" not in relate(relation, trials).reason
+        for entry in diagnoses.registry().values():
+            if relation.id in entry.explains:
+                text = entry.rule(Comparison(trials))
+                assert text is None or text.strip()
+
+
+def _other(data: st.DataObject, spec: TrialSpec) -> TrialSpec:
+    topology = Topology(data.draw(st.integers(0, 2)), spec.topology.ranks)
+    return dataclasses.replace(spec, topology=topology, phases=data.draw(st.sampled_from(_PROGRAMS)))
 
 
 @pytest.mark.parametrize(

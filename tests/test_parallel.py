@@ -56,6 +56,6 @@ def test_it_runs_without_xdist() -> None:
 
 
 def test_the_slowest_modules_exist() -> None:
-    """What is said of a module in vain would make all tests slower without a word."""
+    """A name without a module would make all tests slower, and nothing would show it."""
     assert set(conftest.TOGETHER) < set(conftest.SLOWEST)
     assert [] == [name for name in conftest.SLOWEST if not (TESTS / f"{name}.py").exists()]
