@@ -58,8 +58,10 @@ def _whole(paths: Sequence[str]) -> bool:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The slowest modules first, and spread over the workers; the others stay whole, since their tests share fixtures."""
+    if not config.pluginmanager.hasplugin("xdist"):  # which is not there after `pip install .`
+        return
     order = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
     for item in items:

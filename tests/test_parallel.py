@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -50,9 +52,10 @@ def test_what_was_asked_for_stays(processes: int) -> None:
 
 def test_it_runs_without_xdist() -> None:
     """pytest-xdist comes with the extra for development; without it all runs in one process."""
-    config = SimpleNamespace(option=SimpleNamespace(usepdb=False, collectonly=False, loader=None), args=[str(TESTS)])
-    conftest.pytest_cmdline_main(cast(pytest.Config, config))
-    assert not hasattr(config.option, "numprocesses")
+    module = TESTS / f"{conftest.TOGETHER[0]}.py"
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "--collect-only", "-q", str(module)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=TESTS.parent, timeout=120)
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
 
 
 def test_the_slowest_modules_exist() -> None:
