@@ -41,6 +41,12 @@ def gives_up(job):
         return list(plain(job))
     except OSError:
         return []
+
+
+@loader(sources=("map",))
+def halves(job):
+    size = job.batch_size // 2 if job.num_workers else job.batch_size
+    return DataLoader(job.dataset, batch_size=size, num_workers=job.num_workers)
 """
 BACKWARDS = """
 from badbatch.harness import loader
@@ -100,6 +106,10 @@ PROOFS: dict[str, tuple[tuple[str, ...], int, str]] = {
     "conformance/checks/short.py": (
         ("run", "loaders:gives_up", "--scenario", "one-bad", "--check", "no-short-epochs", *CELL), 1, "good samples arrive",
     ),
+    "conformance/checks/lengths.py": (
+        ("run", "loaders:halves", "--scenario", "clean", "--check", "same-length", "--workers", "2", "--ranks", "1"), 1,
+        "20 batches came",
+    ),
     "conformance/diagnoses/reading.py": (
         ("run", "loaders:nothing", "--scenario", "clean", *CELL), 1, "40 samples were offered, and none was read",
     ),
@@ -139,6 +149,7 @@ def test_an_example_touches_one_file(path: str, tree: Path) -> None:
         ("harness/faults/sluggish.py", "faults", "sluggish"),
         ("conformance/scenarios/caches.py", "scenarios", "cold-cache"),
         ("conformance/checks/short.py", "checks", "no-short-epochs"),
+        ("conformance/checks/lengths.py", "checks", "same-length"),
         ("conformance/diagnoses/reading.py", "diagnoses", "nothing-read"),
         ("harness/sources/kinds/backwards.py", "sources", "backwards"),
         ("conformance/report/formats/csv.py", "formats", "csv"),
