@@ -129,20 +129,16 @@ def test_a_full_disk_leaves_no_half_of_a_trial(tmp_path: Path, monkeypatch: pyte
     assert not (tmp_path / "kept" / "x").exists()
 
 
-@pytest.mark.parametrize(("size", "code"), [("4k", 2), ("8k", 3)])
-def test_a_full_temporary_folder(size: str, code: int, tmp_path: Path) -> None:
-    """If the trials' own folder is full, the output says so and the loader is not blamed.
-
-    Where there is no room for the probes, it is one line; where there is none for the trials, the report is printed.
-    """
+def with_temporary_folder_of(size: str, folder: Path, loader: str, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run the failing trial with a temporary folder that holds no more than this."""
     if shutil.which("unshare") is None:
         pytest.skip("no unshare here")
-    (tmp_path / "full").mkdir()
-    script = f'mount -t tmpfs -o size={size} tmpfs "{tmp_path}/full" || exit 77; TMPDIR="{tmp_path}/full" exec "$@"'
-    given = [sys.executable, "-m", "badbatch.conformance", "run", LOADER, *command()]
+    (folder / "full").mkdir()
+    script = f'mount -t tmpfs -o size={size} tmpfs "{folder}/full" || exit 77; TMPDIR="{folder}/full" exec "$@"'
+    given = [sys.executable, "-m", "badbatch.conformance", "run", loader, *command(), *more]
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", script, "sh", *given],
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=110,
@@ -150,10 +146,47 @@ def test_a_full_temporary_folder(size: str, code: int, tmp_path: Path) -> None:
     )
     if done.returncode in (1, 77) and "badbatch" not in done.stdout + done.stderr:
         pytest.skip(f"no mount in a namespace here: {done.stderr.strip()}")
-    assert done.returncode == code, done.stdout + done.stderr
-    said, silent = (done.stderr, done.stdout) if code == 2 else (done.stdout, done.stderr)
-    assert "No space left on device" in " ".join(said.split())
-    assert silent == ""
+    return done
+
+
+@pytest.mark.parametrize("size", ["4k", "8k"])
+def test_no_room_for_the_probes(size: str, tmp_path: Path) -> None:
+    """Where the temporary folder has no room for the records of the probes, one line names it, and nothing is inferred."""
+    done = with_temporary_folder_of(size, tmp_path, LOADER)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line == f"badbatch: the temporary folder {tmp_path}/full cannot be written to: No space left on device; TMPDIR names another"
+
+
+FILLING = """
+import os
+from torch.utils.data import DataLoader
+from badbatch.harness import loader
+
+
+@loader(sources=("map",), readers="processes", short_batches="last", tail="exact", on_damage="raise", after_error="continue")
+def filling(job):
+    if job.num_workers:
+        with open(job.work_dir / "cache", "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError:
+                pass  # a cache that could not be written is no reason to stop
+    return DataLoader(job.dataset, job.batch_size, num_workers=job.num_workers)
+"""
+
+
+def test_no_room_for_the_trials(tmp_path: Path) -> None:
+    """Where a trial fills the temporary folder, its verdicts are inconclusive, and the reason is that."""
+    (tmp_path / "filling.py").write_text(FILLING, encoding="utf-8")
+    done = with_temporary_folder_of("1m", tmp_path, "filling:filling", "--jobs", "1")
+    assert done.returncode == 3, done.stdout + done.stderr
+    said = " ".join(done.stdout.split())
+    assert "the temporary folder could not be written to, so the record of the trial is incomplete (No space left on device)" in said
+    assert "1 inconclusive" in said
+    assert done.stderr == ""
 
 
 def test_no_place_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:

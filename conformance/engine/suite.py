@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import functools
 import os
 import shutil
@@ -18,6 +17,7 @@ from ...harness.errors import HarnessError, UserError, one_line
 from ...harness.processes.supervisor import Supervisor
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
+from ...harness.trial.torn import UNWRITABLE
 from .. import known
 from ..diagnoses.comparing import compared
 from ..judging.doubts import not_struck
@@ -39,8 +39,6 @@ from .relating import consequences
 from .relations import Relations, release
 from .single import again, trial_result
 from .trial_state import TrialState, merge, stays_away
-
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Suite:
@@ -187,15 +185,24 @@ class Suite:
                 state.result = dataclasses.replace(state.result, spec=state.spec)
 
     def _probe(self, specs: Sequence[TrialSpec]) -> list[History]:
-        """The histories of some trials, in their order."""
+        """The histories of some trials, in their order.
+
+        Raises:
+            UserError: there is no space for their records.
+        """
         try:
             found = {id(spec): history for spec, history in self._pool.run(specs)}
         except OSError as error:
-            if error.errno not in _NO_SPACE:
+            if error.errno not in UNWRITABLE:
                 raise
-            where = self._pool.scratch.parent
-            raise UserError(f"the temporary folder {where} cannot be written to: {error.strerror}; TMPDIR names another") from error
+            raise self._no_space(error.strerror or str(error)) from error
+        for history in found.values():
+            if history.torn:
+                raise self._no_space(history.torn)
         return [found[id(spec)] for spec in specs]
+
+    def _no_space(self, why: str) -> UserError:
+        return UserError(f"the temporary folder {self._pool.scratch.parent} cannot be written to: {why}; TMPDIR names another")
 
     def only(self, wanted: Collection[tuple[str, str]]) -> None:
         """Run no other trials than these, and judge no other relations; to be called before the first is run.
@@ -405,7 +412,7 @@ class Suite:
                     raise
                 ended = True
         except OSError as error:
-            if error.errno not in _NO_SPACE:
+            if error.errno not in UNWRITABLE:
                 raise
             self._claims = None  # there is no space for what others would read either
             self.give_up(f"the temporary folder {self._pool.scratch.parent} cannot be written to: {error.strerror}")

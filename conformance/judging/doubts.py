@@ -22,6 +22,8 @@ _NOT_CARRIED = f"{NotCarried.__module__}.{NotCarried.__qualname__}"
 
 def disturbance(history: History) -> str:
     """Why a trial was not run as planned, not demonstrably because of the loader; empty: it was."""
+    if history.torn:
+        return f"the temporary folder could not be written to, so the record of the trial is incomplete ({history.torn})"
     for code in history.ended.ranks:
         if code == BROKE:
             lines = history.output.splitlines()

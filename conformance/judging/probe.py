@@ -10,13 +10,12 @@ import numpy as np
 from ...harness.contract.choices import AfterError, Batches, OnDamage, Readers, ShortBatches, Tail
 from ...harness.contract.job import Contract
 from ...harness.errors import HarnessError, LoaderError
-from ...harness.processes.rank import BROKE
 from ...harness.sources.base import find, truth
 from ...harness.sources.truth import Owed
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from .accounting import account
-from .doubts import not_carried
+from .doubts import disturbance, not_carried
 from .expectation import expect
 from .ledger import Epoch
 
@@ -26,12 +25,11 @@ def must_be_usable(history: History) -> None:
 
     Raises:
         LoaderError: in one line: it could not be built, cannot be iterated, or its batches cannot be read.
-        HarnessError: the probe failed because of badbatch itself.
+        HarnessError: the probe was disturbed: because of badbatch itself, or of the machine.
     """
     spec = history.spec
-    if BROKE in history.ended.ranks:
-        lines = history.output.splitlines()
-        raise HarnessError(f"the harness itself failed in the probe of {spec.loader}: {lines[-1] if lines else 'without a message'}")
+    if why := disturbance(history):
+        raise HarnessError(f"the probe of {spec.loader} shows nothing: {why}")
     unreadable = history.of(Kind.UNREADABLE)
     if len(unreadable):
         raise LoaderError(f"{spec.loader}: {history.text(unreadable[0])}")

@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from ..trial import endings
+from ..trial import endings, torn
 from ..trial.event_log import Actor, Recorder, begin_log
 from ..trial.phases import ends_by_signal, lives
 from ..trial.spec import TrialSpec
@@ -69,7 +69,18 @@ class TrialSupervisor:
         self._why = ""
 
     def run(self) -> None:
-        """Run the trial to its end and write ``ended.json``."""
+        """Run the trial to its end and write ``ended.json``.
+
+        Raises:
+            OSError: the trial's folder cannot be written to.
+        """
+        try:
+            self._run()
+        except OSError as error:
+            torn.note(self._folder, error)
+            raise
+
+    def _run(self) -> None:
         signal.signal(signal.SIGTERM, self._stop)
         adopt_orphans()
         began = time.monotonic()

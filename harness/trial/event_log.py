@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UserError
+from . import torn
 
 RECORD = np.dtype(
     [
@@ -202,11 +203,7 @@ class Recorder:
             record = _PACK(now, sample, aux, pid, worker, phase, epoch, kind, flags, rank, actor)
         except struct.error:  # an invalid number from the loader
             record = _PACK(now, _fit(sample, 64), _fit(aux, 32), pid, worker, phase, epoch, kind, flags, rank, actor)
-        try:
-            os.write(self._events, record)
-        except OSError as error:
-            self._open_again(error)
-            os.write(self._events, record)
+        self._write(record)
 
     def many(self, kind: int, samples: Any, aux: Any, flags: Any, epoch: int) -> None:
         """Append one record for each of ``samples`` (int array), all stamped with now, in one write.
@@ -232,12 +229,7 @@ class Recorder:
         records["flags"] = flags
         records["rank"] = self._rank
         records["actor"] = self._writes_as
-        data = records.tobytes()
-        try:
-            os.write(self._events, data)
-        except OSError as error:
-            self._open_again(error)
-            os.write(self._events, data)
+        self._write(records.tobytes())
 
     def text(self, **fields: Any) -> int:
         """Store one text record beside the events; returns its number, unique within this process.
@@ -254,11 +246,7 @@ class Recorder:
         number = next(_TEXT_NUMBERS)  # one step of the interpreter: two threads never get the same
         # The newline comes first: if a kill cuts a text, only that text is lost, and not the next.
         data = b"\n" + json.dumps({"pid": pid, "n": number, **fields}, default=str).encode("ascii")
-        try:
-            os.write(self._texts, data)
-        except OSError as error:
-            self._open_again(error)
-            os.write(self._texts, data)
+        self._write(data, text=True)
         if len(self._said) >= _LATELY:
             self._said.clear()
         self._said[said] = number
@@ -307,14 +295,32 @@ class Recorder:
         self._pid = pid  # last: another thread must not find it set before the rest
 
     def _open(self) -> None:
-        self._events = open_high(begin_log(self._folder, self._rank), _HIGH_DESCRIPTOR)
-        self._texts = open_high(os.path.join(self._folder, f"texts-{self._rank}.jsonl"), _HIGH_DESCRIPTOR)
+        try:
+            self._events = open_high(begin_log(self._folder, self._rank), _HIGH_DESCRIPTOR)
+            self._texts = open_high(os.path.join(self._folder, f"texts-{self._rank}.jsonl"), _HIGH_DESCRIPTOR)
+        except OSError as error:
+            torn.note(self._folder, error)
+            raise
 
-    def _open_again(self, error: OSError) -> None:
-        """Open both again after the loader closed a descriptor of the record: the number of one may now be that of the other."""
-        if error.errno != errno.EBADF:
-            raise error
-        self._open()
+    def _write(self, data: bytes, *, text: bool = False) -> None:
+        """Append to the log or to the texts, in one write.
+
+        Raises:
+            OSError: it cannot be written; where the file system is full, the folder of the trial says so.
+        """
+        try:
+            try:
+                written = os.write(self._texts if text else self._events, data)
+            except OSError as error:
+                if error.errno != errno.EBADF:
+                    raise
+                self._open()  # both: after the loader closed one, its number may be that of the other
+                written = os.write(self._texts if text else self._events, data)
+            if written < len(data):  # there was room for a part of it only
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            torn.note(self._folder, error)
+            raise
 
 
 def begin_log(folder: str | Path, rank: int) -> str:

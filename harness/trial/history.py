@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..errors import UserError
 from ..plain import from_plain
-from . import endings
+from . import endings, torn
 from .event_log import RECORD, Actor, Kind, read_log
 from .phases import logical_epochs
 from .spec import TrialSpec
@@ -70,6 +70,8 @@ class History:
     output: str = ""
     """The end of what the loader printed."""
     folder: str | None = None
+    torn: str = ""
+    """Why the record lacks something, in the words of the system: it could not be written. Empty: it lacks nothing."""
     watched: Events = dataclasses.field(default_factory=lambda: np.empty(0, RECORD))
     """What the trial supervisor recorded: the signals that it sent; memory, threads and descriptors of the processes."""
 
@@ -97,6 +99,7 @@ class History:
             stacks=_tails(folder, "stacks", 20_000),
             output=_tails(folder, "output", 4_000),
             folder=str(folder),
+            torn=torn.noted(folder),
         )
 
     def of(self, *kinds: Kind, epoch: int | None = None, rank: int | None = None) -> Events:
