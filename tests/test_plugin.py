@@ -200,6 +200,8 @@ def test_the_report_is_written(pytester: pytest.Pytester) -> None:
         (("--loader", "mine:no_ids"), "no sample ids found"),
         (("--loader", "mine:honest", "--loader-scenario", "one-badd"), "did you mean 'one-bad'"),
         (("--loader", "mine:honest", "--loader-check", "no-duplicate"), "did you mean 'no-duplicates'"),
+        (("--loader", "mine:honest", "--loader-source", "steam"), "did you mean 'stream'"),
+        (("--loader", "mine:honest", "--loader-source", "stream"), "is offered only map"),
         (("--loader", "mine:honest", "--loader-workers", "-1"), "--loader-workers"),
         (("--loader", "mine:honest", "--loader-deadline", "1", "--loader-timeout", "5"), "deadline"),
     ],

@@ -78,6 +78,22 @@ def test_where_persistent_workers_are_used(honours: bool | None, when: Any, expe
         assert not_run == (set() if honours else expected)
 
 
+@pytest.mark.parametrize(
+    ("globs", "expected"),
+    [((), {"map", "sharded_stream", "jsonl"}), (("*stream",), {"sharded_stream"}), (("map", "json*"), {"map", "jsonl"})],
+)
+def test_only_the_selected_sources_are_offered(globs: tuple[str, ...], expected: set[str]) -> None:
+    """Names and globs select among the sources that a loader declares; none of them is refused in one line."""
+    declared = ["map", "sharded_stream", "jsonl"]
+    with Suite("nowhere:loader", Options(scenarios=("clean",), sources=globs)) as suite:
+        suite.lay_out(declared, lambda source: PADS)
+        assert {spec.source for spec in suite.specs()} == set(suite.sources) == expected
+    with Suite("nowhere:loader", Options(sources=("parquet", "stream"))) as suite, pytest.raises(UserError) as caught:
+        suite.lay_out(declared, lambda source: PADS)
+    assert "is offered only map, sharded_stream, jsonl, and the selected sources (parquet, stream)" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_quick_asks_ten_scenarios_in_two_topologies() -> None:
     """The smallest and the largest topology; in memory other scenarios than on disk; together with --scenario it is refused."""
     with Suite("nowhere:loader", Options(quick=True, workers=(0, 1, 4))) as suite:

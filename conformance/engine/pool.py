@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -87,6 +87,7 @@ class Pool:
     Args:
         loader: ``pkg.module:attr``.
         directory: the folder that is importable, in addition to what is installed.
+        sources: globs of the sources that the trials offer; none: any that the loader declares.
         jobs: how many trials may compute at once; None: one more than there are processors.
     """
 
@@ -96,11 +97,13 @@ class Pool:
         directory: str | Path = ".",
         isolation: Isolation = "auto",
         *,
+        sources: Sequence[str] = (),
         jobs: int | None = None,
     ) -> None:
         self.loader = loader
         self.directory = os.path.abspath(directory)
         self._isolation = isolation
+        self._sources = tuple(sources)
         self._jobs = jobs or (os.cpu_count() or 1) + 1
         self._supervisor: Supervisor | None = None
         self._queue: list[tuple[float, int, Task]] = []
@@ -137,7 +140,9 @@ class Pool:
             LoaderError: the loader cannot be imported, or is not a loader.
         """
         if self._supervisor is None:
-            self._supervisor = Supervisor(self.loader, self.directory, self._isolation, scratch=self.scratch)
+            self._supervisor = Supervisor(
+                self.loader, self.directory, self._isolation, sources=self._sources, scratch=self.scratch
+            )
         return self._supervisor
 
     @property

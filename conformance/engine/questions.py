@@ -67,23 +67,39 @@ class Questions:
             return quick.topologies(options.workers, options.ranks, options.start_methods)
         return topologies(options.workers, options.ranks, options.start_methods, options.persistent_workers)
 
+    @functools.cached_property
+    def offered(self) -> list[str]:
+        """The names of the selected sources, whether the loader declares them or not.
+
+        Raises:
+            UserError: a name matches nothing.
+        """
+        return scenarios.select(SOURCES, self.options.sources, "source")
+
     def must_be_valid(self) -> None:
         """Refuse names that match nothing.
 
         Raises:
             UserError: in one line.
         """
-        _ = self.scenarios, self.checks, self.topologies
+        _ = self.scenarios, self.checks, self.topologies, self.offered
 
     def sources(self, declared: Sequence[str]) -> tuple[str, ...]:
-        """The declared sources that the suite offers.
+        """The declared sources that the suite offers and the options select.
 
         Raises:
             LoaderError: there is none.
         """
-        found = tuple(source for source in declared if source in SOURCES)
-        if not found:
+        known = tuple(source for source in declared if source in SOURCES)
+        if not known:
             raise LoaderError(f"{self.loader} declares only sources that the suite does not offer: {', '.join(declared)}")
+        found = tuple(source for source in known if source in self.offered)
+        if not found:
+            given = ", ".join(self.options.sources)
+            raise LoaderError(
+                f"{self.loader} is offered only {', '.join(known)}, and the selected sources ({given}) are none of them; "
+                "a factory declares others with @loader(sources=…)"
+            )
         return found
 
     def trials(self, contracts: Mapping[str, Contract]) -> Iterator[tuple[TrialSpec, Scenario]]:

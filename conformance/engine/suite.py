@@ -84,7 +84,7 @@ class Suite:
         self._boundary: Supervisor | None = None
         self._known = [entry for name in options.known for entry in known.load(known.find(str(name)))]
         # Last: if something above is refused, no folder is left behind.
-        self._pool = Pool(loader, self.directory, options.isolation, jobs=options.jobs)
+        self._pool = Pool(loader, self.directory, options.isolation, sources=options.sources, jobs=options.jobs)
         self._questions = Questions(loader, options, self.directory, Preparations(self._pool.scratch / "corpora"))
         self._relations = Relations(self._questions, self._policy, self._artifacts, self._known, confirm)
 

@@ -39,6 +39,8 @@ class Options:
     """Globs; none: all."""
     not_scenarios: tuple[str, ...] = ()
     """Globs of scenarios that are left out."""
+    sources: tuple[str, ...] = ()
+    """Globs; none: all that the loader declares."""
     checks: tuple[str, ...] = ()
     """Globs; none: all."""
     not_checks: tuple[str, ...] = ()

@@ -43,6 +43,8 @@ OPTIONS: tuple[Option, ...] = (
     "verdict on the loader.", "", field="quick", convert=yes_or_no, is_flag=True),
     Option("scenario", "Only scenarios whose name matches this glob.", "NAME", field="scenarios", repeatable=True),
     Option("not-scenario", "Leave out scenarios whose name matches this glob.", "NAME", field="not_scenarios", repeatable=True),
+    Option("source", "Only sources whose name matches this glob, of those that the loader declares.", "NAME", field="sources",
+           repeatable=True),
     Option("check", "Only checks whose name matches this glob.", "NAME", field="checks", repeatable=True),
     Option("not-check", "Leave out checks whose name matches this glob.", "NAME", field="not_checks", repeatable=True),
     Option("timeout", "The job's timeout in timed scenarios; longer if the loader starts slowly.", "SECONDS", "1.0", "timeout",

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -45,6 +45,7 @@ class Supervisor:
         loader: ``pkg.module:attr``.
         directory: the folder that is importable, in addition to what is installed.
         isolation: ``fork`` (about 30 ms for a trial), ``spawn`` (a fresh interpreter for each), or ``auto``.
+        sources: globs of the sources whose libraries are imported beforehand; none: all that the loader declares.
         scratch: a folder that is removed even if this process is killed and cannot remove it itself.
 
     Raises:
@@ -58,6 +59,7 @@ class Supervisor:
         directory: str | Path = ".",
         isolation: Isolation = "auto",
         *,
+        sources: Sequence[str] = (),
         scratch: Path | None = None,
     ) -> None:
         self.loader = loader
@@ -87,7 +89,7 @@ class Supervisor:
                     cwd="/",
                     env=_environment(),
                 )
-            self._send({"loader": loader, "directory": self.directory, "isolation": isolation})
+            self._send({"loader": loader, "directory": self.directory, "isolation": isolation, "sources": list(sources)})
             self._ready = self._wait_until_ready()
         except BaseException:
             self.close()

@@ -2,7 +2,7 @@
 
 It communicates with the supervisor over one socket, one JSON object in each line:
 
-- first, to it: ``{"loader", "directory", "isolation"}``; from it: ``{"ready": {...}}`` or ``{"failed": "one line"}``;
+- first, to it: ``{"loader", "directory", "isolation", "sources"}``; from it: ``{"ready": {...}}`` or ``{"failed": "one line"}``;
 - then, to it: ``{"run": number, "folder": path}``, ``{"stop": number}``, ``{"kill": number}``; from it: ``{"ended":
   number}``.
 
@@ -22,6 +22,7 @@ import socket
 import sys
 import threading
 import time
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -121,8 +122,9 @@ class Zygote:
         from ..sources.base import find, promised
 
         sources = target.contract("").sources or (DEFAULT,)
+        chosen = hello["sources"]
         for source in sources:
-            if source in SOURCES:
+            if source in SOURCES and (not chosen or any(fnmatchcase(source, glob) for glob in chosen)):
                 _preload(hello["loader"], find(source))
         if target.drop_in or "torch" in sys.modules:
             preload_torch()
