@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +20,14 @@ from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.options import Options
 from badbatch.conformance.report.model import Report
 from badbatch.conformance.scenarios import quick
-from badbatch.harness.trial.spec import Topology, TrialSpec
+from badbatch.harness.trial.spec import TrialSpec
 from history_dsl import RAISES
 from trials import ROOT
 
 LAW = "worker-count-invariant"
 HONEST = "fixtures.loaders.honest:processes_exact"
 ROUNDED_DOWN = "fixtures.loaders.liars_counts:rounded_down"
+REMAINDER_FIRST = "fixtures.loaders.liars_counts:remainder_first"
 DIFFERS_AT_TIMES = "tests.rogues.differing:differs"
 pytestmark = pytest.mark.timeout(120)
 
@@ -124,11 +128,62 @@ def test_what_the_contract_rules_out_is_not_added() -> None:
         assert all(suite.checks_for(spec).count(LAW) <= 1 for spec in suite.specs())
 
 
-def test_without_a_reference_nothing_is_asked() -> None:
-    """A trial that cannot be run makes the relation not applicable, with the reason of that trial."""
-    [(suite, _)] = list(laid_out(options("clean", workers=(0, 2)), persistent_workers=False))
-    state = suite._states["clean[workers=0]"]
-    assert state.needed_by and state.needed_by[0].subject is suite._states["clean[workers=2]"]
+def test_a_trial_that_cannot_be_run_makes_the_relation_not_applicable() -> None:
+    """The reason is that of the other trial, which is named; what the checks say stays."""
+    with Suite("fixtures.loaders.honest:map_raise", options("drop-last"), ROOT) as suite:
+        suite.start()
+        suite.prepare()
+        without, workers = suite.specs()
+        suite._states[without.id].absent = Mark.NA, "the loader declares workers=(2,)"
+        suite._settle_absent()
+        verdicts = {verdict.check: verdict for verdict in suite.result(workers).verdicts}
+    assert (verdicts[LAW].mark, verdicts[LAW].reason) == (Mark.NA, "drop-last[workers=0]: the loader declares workers=(2,)")
+    assert verdicts[LAW].trials == (("workers", "drop-last[workers=2]"), ("reference", "drop-last[workers=0]"))
+    assert verdicts["no-lost-batches"].mark is Mark.PASS
+
+
+@pytest.mark.parametrize("who", ["without workers", "with workers"])
+def test_a_trial_that_is_lost_makes_the_relation_inconclusive(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose trial supervisor is killed each time it runs; the reason names it, and the other trial keeps its verdicts."""
+    monkeypatch.setenv("LOST", str(int(who == "without workers")))
+    with Suite("tests.rogues.disturbed:lost_by_workers", options("drop-last"), ROOT) as suite:
+        suite.start()
+        suite.prepare()
+        without, workers = suite.specs()
+        verdicts = {verdict.check: verdict for verdict in suite.result(workers).verdicts}
+        other = {verdict.check: verdict for verdict in suite.result(without).verdicts}
+    lost, kept = (other, verdicts) if who == "without workers" else (verdicts, other)
+    where = "drop-last[workers=0]: " if who == "without workers" else ""
+    assert (verdicts[LAW].mark, verdicts[LAW].reason) == (Mark.INCONCLUSIVE, f"{where}the trial was lost")
+    assert lost["no-lost-batches"].mark is Mark.INCONCLUSIVE
+    assert kept["no-lost-batches"].mark is Mark.PASS
+
+
+def test_a_relation_alone_is_judged(begun: list[str], tmp_path: Path) -> None:
+    """With no other check selected its trials run, the failure is confirmed and kept, and no other verdict is reported."""
+    report = run(REMAINDER_FIRST, options("drop-last", checks=(LAW,)), failures=tmp_path)
+    assert [(v.trial, v.check, v.mark) for v in report.verdicts] == [("drop-last[workers=2]", LAW, Mark.FAIL)]
+    assert collections.Counter(name for name in begun if name.startswith("drop-last")) == {
+        "drop-last[workers=0]": 2, "drop-last[workers=2]": 2,
+    }  # fmt: skip
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [f"drop-last-w2-{LAW}"]
+
+
+def test_pytest_judges_a_relation_alone_in_several_processes(tmp_path: Path) -> None:
+    """With ``--loader-check`` and pytest-xdist there is one item, which fails, and the folder that it names has both trials."""
+    pytest.importorskip("xdist")
+    kept = tmp_path / "kept"
+    command = [
+        *(sys.executable, "-m", "pytest", "--loader", REMAINDER_FIRST, "--loader-only", "--loader-check", LAW),
+        *("--loader-scenario", "drop-last", "--loader-ranks", "1", "--loader-keep", str(kept)),
+        *("-n", "2", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(tmp_path)),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert "1 failed" in done.stdout.splitlines()[-1], done.stdout + done.stderr
+    assert "2 samples that arrived without workers never arrived, and 2 others did in their place" in " ".join(done.stdout.split())
+    [folder] = kept.rglob("relation.json")
+    assert {path.name for path in folder.parent.iterdir()} == {"relation.json", "workers", "reference"}
+    assert str(folder.parent) in done.stdout
 
 
 def test_a_failure_is_confirmed_on_new_runs_and_kept(tmp_path: Path, begun: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,10 +255,25 @@ def test_a_known_failure_of_an_added_trial_excuses_the_relation(tmp_path: Path) 
     assert report.stale_known == ()
 
 
-def test_repetitions_are_compared_one_by_one() -> None:
-    """With --repeat each run of a trial is compared with the run of the same number of the other."""
-    [found] = of_relation(run(ROUNDED_DOWN, options("tiny", repeat=2, checks=(LAW,))))
-    assert (found.mark, found.flaky) == (Mark.FAIL, None)
+@pytest.mark.parametrize(("loader", "mark", "stale"), [("liars_counts:remainder_first", Mark.KNOWN, 0), ("honest:map_raise", Mark.PASS, 1)])
+def test_a_known_failure_of_a_relation(tmp_path: Path, loader: str, mark: Mark, stale: int) -> None:
+    """An entry excuses the relation like a check, and is stale where the relation holds."""
+    known = tmp_path / "known.toml"
+    known.write_text(
+        f'[[known]]\ncheck = "{LAW}"\nscenario = "drop-last"\ntopology = "workers=2"\nreason = "we know"\n', encoding="utf-8"
+    )
+    report = run(f"fixtures.loaders.{loader}", options("drop-last", known=(str(known),)))
+    assert [found.mark for found in of_relation(report)] == [mark]
+    assert len(report.stale_known) == stale
+
+
+def test_repetitions_are_compared_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: list[str]) -> None:
+    """With --repeat each run of a trial is compared with the run of the same number of the other, and none is run again."""
+    (tmp_path / "excuse").touch()
+    monkeypatch.setenv("DIFFERS", str(tmp_path))
+    [found] = of_relation(run(DIFFERS_AT_TIMES, options("drop-last", repeat=2, checks=(LAW,))))
+    assert (found.mark, found.flaky) == (Mark.FAIL, (1, 2))
+    assert begun.count("drop-last[workers=0]") == begun.count("drop-last[workers=2]") == 2
 
 
 def test_nothing_is_kept_of_trials_that_no_relation_waits_for() -> None:
@@ -250,8 +320,7 @@ def test_records_are_shared_between_processes(tmp_path_factory: pytest.TempPathF
     """One process runs the trial without workers, another the trial with workers: the latter judges the relation."""
     shared = tmp_path_factory.mktemp("shared")
     chosen = options("drop-last", checks=(LAW, "no-lost-batches"))
-    loader = "fixtures.loaders.liars_counts:remainder_first"
-    with Suite(loader, chosen, ROOT, shared=shared) as one, Suite(loader, chosen, ROOT, shared=shared) as other:
+    with Suite(REMAINDER_FIRST, chosen, ROOT, shared=shared) as one, Suite(REMAINDER_FIRST, chosen, ROOT, shared=shared) as other:
         for suite in (one, other):
             suite.start()
             suite.prepare()
@@ -295,18 +364,21 @@ def test_only_wanted_relations_have_their_trials_run(begun: list[str]) -> None:
 
 
 def test_an_error_while_a_relation_is_judged_loses_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is raised, the relation is inconclusive with it as the reason, and what the checks say stays."""
+    """The error is raised, the relation is inconclusive, and what the checks of both trials say stays."""
     with Suite("fixtures.loaders.honest:map_raise", options("drop-last"), ROOT) as suite:
         suite.start()
         suite.prepare()
-        monkeypatch.setattr(suite._relations, "verdicts", _fails)
-        _, workers = suite.specs()
+        without, workers = suite.specs()
+        monkeypatch.setattr(suite._relations, "_judge", _fails)
         with pytest.raises(ZeroDivisionError, match="ours"):
             suite.run()
-        monkeypatch.undo()
         verdicts = {verdict.check: verdict for verdict in suite.result(workers).verdicts}
-    assert workers.topology == Topology(2)
-    assert verdicts[LAW].mark in (Mark.INCONCLUSIVE, Mark.PASS)
+        assert suite.result(without).ended == "ended"
+    assert verdicts["no-lost-batches"].mark is Mark.PASS
+    assert (verdicts[LAW].mark, verdicts[LAW].reason) == (
+        Mark.INCONCLUSIVE,
+        "not every trial was run to its end: comparing it was ended by ZeroDivisionError: ours",
+    )
 
 
 def _fails(*arguments: object) -> None:

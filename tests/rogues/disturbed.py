@@ -36,3 +36,19 @@ class Disturbed(ProcessLoader):
 def disturbed(job: Job) -> Disturbed:
     """Works, unless its trial is ended from outside."""
     return Disturbed(job, skip=False)
+
+
+class LostByWorkers(ProcessLoader):
+    """Its trial is lost each time, where LOST says so of its number of workers; but for the clean one."""
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._job.drop_last and (self._job.num_workers == 0) == (os.environ["LOST"] == "1"):
+            os.kill(os.getppid(), signal.SIGKILL)
+            signal.pause()
+        return super().__iter__()
+
+
+@loader(on_damage="raise", after_error="continue", tail="pad", sources=("map",))
+def lost_by_workers(job: Job) -> LostByWorkers:
+    """Works with workers, or without, as LOST says."""
+    return LostByWorkers(job, skip=False)
