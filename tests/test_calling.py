@@ -352,7 +352,8 @@ def test_torch_s_own_loader_is_called_whole() -> None:
         (DataLoader, "sharded_stream",
          Contract(sources=("map", "sharded_stream"), tail="exact", uneven_ranks=True, persistent_workers=True)),
         (loader(on_damage="mark")(lambda job: []), "map", Contract(on_damage="mark")),
-        (loader(tail="drop", sources="map")(lambda dataset: []), "map", Contract(tail="drop", sources=("map",))),
+        (loader(tail="drop", sources="map")(lambda dataset: []), "map",
+         Contract(tail="drop", sources=("map",), divisible=False)),
         (lambda job: [], "stream", Contract()),
     ],
 )

@@ -16,6 +16,7 @@ for _needed in ("PIL", "faker"):
 import trials
 from badbatch.conformance import scenarios
 from badbatch.conformance.engine import trial_state
+from badbatch.conformance.scenarios import topologies
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.trial.spec import Topology
 
@@ -60,6 +61,6 @@ def test_several_ranks_need_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is not installed, their cells are not applicable, with the reason."""
     clean = scenarios.find("clean", "imagefolder")
     assert trial_state.stays_away(Contract(), Topology(0, 2), clean) == ""
-    monkeypatch.setattr(trial_state, "ranks_can_meet", lambda: False)
+    monkeypatch.setattr(topologies, "ranks_can_meet", lambda: False)
     assert "torch" in trial_state.stays_away(Contract(), Topology(0, 2), clean)
     assert trial_state.stays_away(Contract(), Topology(2, 1), clean) == ""

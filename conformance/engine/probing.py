@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from ...harness.contract.job import Contract
-from ...harness.processes.group import ranks_can_meet
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
 from ..judging import probe
 from ..options import Options
+from ..scenarios.topologies import unsupported
 from .questions import Questions
 
 _SEVERAL = 2  # workers: with a single one, its short batch would be the last of the rank
@@ -44,8 +44,8 @@ def complete(
     found = probe.infer(history, contract)
     for history in with_workers:
         found = probe.infer_workers(history, found)
-    several = [number for number in options.ranks if number > 1 and (contract.ranks is None or number in contract.ranks)]
-    if found.tail is None and several and ranks_can_meet():
+    several = [number for number in options.ranks if number > 1 and not unsupported(contract, Topology(workers, number))]
+    if found.tail is None and several:
         uneven = questions.named("remainder-one", source, Topology(workers, several[0]), found)
         [history] = run([dataclasses.replace(uneven, lockstep=False)])
         found = probe.infer_tail(history, found)

@@ -14,7 +14,7 @@ from .. import checks, scenarios
 from ..options import Options
 from ..scenarios import quick
 from ..scenarios.base import Scenario
-from ..scenarios.topologies import asked, topologies
+from ..scenarios.topologies import asked, topologies, unsupported
 from .preparations import Preparations
 
 CLEAN = "clean"
@@ -132,7 +132,8 @@ class Questions:
             settings["lockstep"] = False
         if "step_s" in settings:
             settings["step_s"] = settings["step_s"] * options.timeout
-        settings["phases"] = scenario.phases_in(topology, scenario.samples(options.samples, batch_size), batch_size)
+        program = scenario.phases_in(topology, scenario.samples(options.samples, batch_size), batch_size)
+        settings["phases"] = tuple(phase for phase in program if phase.topology is None or not unsupported(contract, phase.topology))
         settings |= self._preparations.settings(scenario, source, options.samples, batch_size, options.seed)
         return TrialSpec(
             loader=self.loader,

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from ...harness.contract.job import Contract
-from ...harness.processes.group import ranks_can_meet
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
 from ...harness.trial.spec import Topology, TrialSpec
@@ -23,6 +22,7 @@ from ..judging.raised import first_error
 from ..judging.verdict import Mark, Verdict
 from ..report.result import TrialResult
 from ..scenarios.base import Scenario
+from ..scenarios.topologies import unsupported
 from .relating import named
 
 
@@ -109,20 +109,25 @@ class Asked:
 
 def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> str:
     """Why a trial is not run, so that its cells are n/a; empty: it is run."""
-    if contract.workers is not None and topology.workers not in contract.workers:
-        return f"the loader declares workers={contract.workers}"
-    if contract.ranks is not None and topology.ranks not in contract.ranks:
-        return f"the loader declares ranks={contract.ranks}"
-    if topology.ranks > 1 and not ranks_can_meet():
-        return "several ranks need a process group of torch, which is not installed"
+    if reason := unsupported(contract, topology):
+        return reason
     if topology.persistent and not contract.persistent_workers:
         return "the loader does not support persistent_workers"
     if scenario.resumes and contract.resume == "none":
         inferred = "resume" in contract.inferred
         return "the loader has no state_dict() and load_state_dict()" if inferred else 'the loader declares resume="none"'
+    if reason := _goes_nowhere(contract, topology, scenario):
+        return reason
     if scenario.timed and not contract.timeout:
         return "the loader declares timeout=False"
     return _strikes_itself(contract, topology, scenario)
+
+
+def _goes_nowhere(contract: Contract, topology: Topology, scenario: Scenario) -> str:
+    """Why a scenario that goes on in other topologies cannot go on in any; empty: it can."""
+    others = [phase.topology for phase in scenario.phases_in(topology, 1, 1) if phase.topology is not None]
+    reasons = [unsupported(contract, other) for other in others]
+    return reasons[0] if reasons and all(reasons) else ""
 
 
 def _strikes_itself(contract: Contract, topology: Topology, scenario: Scenario) -> str:

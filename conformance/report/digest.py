@@ -128,7 +128,7 @@ def _promises(contracts: Mapping[str, Contract]) -> tuple[Promises, ...]:
         inferred: list[str] = []
         for field in dataclasses.fields(contract):
             value = getattr(contract, field.name)
-            if field.name == "inferred" or value is None or _UNSAID.get(field.name) == value:
+            if field.name in ("divisible", "inferred") or value is None or _UNSAID.get(field.name) == value:
                 continue
             text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
             (inferred if field.name in contract.inferred else declared).append(f"{field.name}={text}")

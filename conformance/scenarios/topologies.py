@@ -8,6 +8,7 @@ from ...harness.contract.choices import START_METHODS, PersistentWorkers
 from ...harness.contract.job import Contract
 from ...harness.errors import UserError
 from ...harness.nearest import unknown
+from ...harness.processes.group import ranks_can_meet
 from ...harness.trial.phases import builds_several, logical_epochs
 from ...harness.trial.spec import Topology
 from .base import Scenario
@@ -45,6 +46,19 @@ def topologies(
                 if number and (persistent == "always" or (persistent == "auto" and world_size == 1)):
                     found.append(Topology(number, world_size, method, persistent=True))
     return found
+
+
+def unsupported(contract: Contract, topology: Topology) -> str:
+    """Why a loader cannot be run in a topology; empty: it can."""
+    if contract.workers is not None and topology.workers not in contract.workers:
+        return f"the loader declares workers={contract.workers}"
+    if contract.ranks is not None and topology.ranks not in contract.ranks:
+        return f"the loader declares ranks={contract.ranks}"
+    if topology.ranks > 1 and not contract.divisible:
+        return "a class without a sampler parameter cannot be given the share of a rank: a factory can divide the samples itself"
+    if topology.ranks > 1 and not ranks_can_meet():
+        return "several ranks need a process group of torch, which is not installed"
+    return ""
 
 
 def asked(topology: Topology, scenario: Scenario, contract: Contract, persistent: PersistentWorkers) -> bool:

@@ -30,6 +30,11 @@ class Target:
         """The factory's own ``@loader(ids=…)``."""
         return getattr(self.call, "__badbatch_ids__", None)
 
+    def takes(self, parameter: str) -> bool:
+        """Whether it can be called with a keyword argument of this name."""
+        found = _parameters(self.call)
+        return found is None or any(p.name == parameter or p.kind is p.VAR_KEYWORD for p in found)
+
     def contract(self, source: str) -> Contract:
         """What is declared for a source by the decorator, or by the way in which a drop-in class is called."""
         if not self.drop_in:
@@ -157,10 +162,7 @@ def _drop_in(target: Target, job: Job) -> Built:
             options["shuffle"] = job.shuffle
             if job.shuffle:
                 options["generator"] = torch.Generator().manual_seed(job.seed)
-    parameters = _parameters(target.call)
-    if parameters is not None and not any(p.kind is p.VAR_KEYWORD for p in parameters):
-        known = {p.name for p in parameters}
-        options = {name: value for name, value in options.items() if name in known}
+    options = {name: value for name, value in options.items() if target.takes(name)}
     loader = target.call(job.dataset, **options)
     if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
         raise LoaderError(f"{target.name} made {with_article(type(loader).__name__)}, which cannot be iterated")

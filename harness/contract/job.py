@@ -144,12 +144,15 @@ class Contract(Plain):
     formats: tuple[str, ...] | None = None
     """The file extensions of pictures that the loader accepts, without the dot; nothing is required for others. None:
     all."""
+    divisible: bool = True
+    """Whether the samples can be divided over several ranks. Not declared: false for a drop-in class without a ``sampler``
+    parameter on a source that does not divide itself."""
     inferred: tuple[str, ...] = ()
     """The names of the parts above that were inferred from a probe instead of declared."""
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-_DECLARABLE = {field.name for field in dataclasses.fields(Contract)} - {"inferred"}
+_DECLARABLE = {field.name for field in dataclasses.fields(Contract)} - {"divisible", "inferred"}
 _FLAGS = ("timeout", "uneven_ranks", "persistent_workers", "replacement")
 _SETS: dict[str, int | None] = {"sources": None, "workers": 0, "ranks": 1, "formats": None}  # with the smallest number that makes sense
 

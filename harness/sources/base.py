@@ -152,7 +152,14 @@ def on_disk() -> list[Source]:
 
 def promised(target: Target, source: str) -> Contract:
     """What a loader declares for a source: by the decorator, or by the way in which a drop-in class is called on it."""
-    return find(source).drop_in(target.contract(source)) if target.drop_in else target.contract(source)
+    contract = target.contract(source)
+    if not target.drop_in:
+        return contract
+    found = find(source)
+    if found.walk is Walk.INDEX and contract.ranks is None and not target.takes("sampler"):
+        # There is no other way to give a rank its share. A class that divides the samples itself declares its ranks.
+        contract = dataclasses.replace(contract, divisible=False)
+    return found.drop_in(contract)
 
 
 def truth(spec: TrialSpec) -> Truth:
