@@ -50,7 +50,7 @@ _AFRESH = [
     # Longer than a fork server takes to start a worker again, also on a loaded machine.
     trials.question(FAULTLESS[0], "hung-read", Topology(2, 1, "forkserver"), timeout_s=6.0, deadline_s=90.0),
 ]
-_BUDGET = trials.question("fixtures.loaders.honest:map_skip_full", "run-of-bad", max_consecutive_skips=3)
+_BUDGET = trials.question("fixtures.loaders.honest:map_skip_full", "skips-beyond-budget")
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +136,8 @@ def test_skip_budget_ends_in_an_error(judged: dict[TrialSpec, trials.Judged]) ->
     """More damaged samples in a row than the job allows are an error that says how many."""
     history = judged[_BUDGET].history
     raised = history.of(Kind.RAISED)
-    assert [history.text(event) for event in raised] == ["4 damaged samples in a row; at most 3 are skipped"]
-    assert len(history.of(Kind.SKIPPED)) == 4
+    assert [history.text(event) for event in raised] == ["3 damaged samples in a row; at most 2 are skipped"]
+    assert len(history.of(Kind.SKIPPED)) == 3
 
 
 class Local(Exception):

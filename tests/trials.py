@@ -102,7 +102,6 @@ def question(
     *,
     timeout_s: float = 1.0,
     deadline_s: float = 30.0,
-    max_consecutive_skips: int | None = None,
 ) -> TrialSpec:
     """The trial that the suite puts to a loader by default: 40 samples, batches of 4."""
     chosen = scenarios.find(scenario, source)
@@ -119,7 +118,6 @@ def question(
         contract=promise(loader),
         timeout_s=timeout_s if chosen.timed else 0.0,
         deadline_s=deadline_s,
-        max_consecutive_skips=max_consecutive_skips,
         **settings,
     )
 

@@ -113,14 +113,23 @@ def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> st
         return reason
     if topology.persistent and not contract.persistent_workers:
         return "the loader does not support persistent_workers"
+    if reason := _cannot(contract, scenario) or _goes_nowhere(contract, topology, scenario):
+        return reason
+    return _strikes_itself(contract, topology, scenario)
+
+
+def _cannot(contract: Contract, scenario: Scenario) -> str:
+    """What the scenario asks for and the loader does not promise."""
     if scenario.resumes and contract.resume == "none":
         inferred = "resume" in contract.inferred
         return "the loader has no state_dict() and load_state_dict()" if inferred else 'the loader declares resume="none"'
-    if reason := _goes_nowhere(contract, topology, scenario):
-        return reason
+    if scenario.limits_skips and contract.on_damage != "skip":
+        return "the loader has no skips to limit"
+    if scenario.limits_skips and not contract.skip_budget:
+        return "the loader does not declare skip_budget=True"
     if scenario.timed and not contract.timeout:
         return "the loader declares timeout=False"
-    return _strikes_itself(contract, topology, scenario)
+    return ""
 
 
 def _goes_nowhere(contract: Contract, topology: Topology, scenario: Scenario) -> str:

@@ -244,12 +244,48 @@ class Expectation:
     @property
     def goes_on(self) -> bool:
         """Whether the epoch continues after an error."""
+        if self.may_give_up:
+            return False
         return self.contract.on_damage != "raise" or self.contract.after_error != "stop"
 
     @property
     def stop_is_inferred(self) -> bool:
-        """Whether the stop was seen in the probe and not declared: then a loader may continue."""
-        return "after_error" in self.contract.inferred
+        """Whether the stop was seen in the probe and not declared, or is not required: then a loader may continue."""
+        return self.may_give_up or "after_error" in self.contract.inferred
+
+    @property
+    def skip_limit(self) -> int | None:
+        """How many damaged samples in a row are skipped, by a loader that declares that it counts them; None: any number."""
+        skips = self.contract.on_damage == "skip" and self.contract.skip_budget and not self.contract.replacement
+        return self.spec.max_consecutive_skips if skips else None
+
+    @property
+    def may_give_up(self) -> bool:
+        """Whether one of the readers may meet more damaged samples in a row than are skipped, so that an error ends its part.
+
+        With several readers, each has a part of the samples, and those between two damaged ones may belong to another.
+        """
+        if self.skip_limit is None:
+            return False
+        in_order = self._processes == 1 and not self.spec.shuffle
+        met = _longest_run(self.damaged) if in_order else int(np.count_nonzero(self.damaged))
+        return met > self.skip_limit
+
+    @property
+    def must_give_up(self) -> bool:
+        """Whether one of the readers must meet more damaged samples in a row than are skipped, however they divide the samples.
+
+        Among n readers, one has more than k of any ``n * k + 1`` samples in a row, and they are in a row for it too.
+        """
+        if self.skip_limit is None or self.spec.shuffle:
+            return False
+        return _longest_run(self.damaged) > self.skip_limit * self._processes
+
+
+def _longest_run(chosen: npt.NDArray[np.bool_]) -> int:
+    """The length of the longest run of True."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], chosen, [False]))))
+    return int(np.max(edges[1::2] - edges[::2], initial=0))
 
 
 def _divisions(samples: int, parts: int) -> list[list[int]]:

@@ -24,9 +24,14 @@ def quoted(history: History, event: Any) -> str:
 
 def _one(kind: str, message: str) -> str:
     name = kind.removeprefix("builtins.")
-    lines = [line.strip() for line in message.splitlines() if any(map(str.isalnum, line))]
-    last = lines[-1][:_MESSAGE].rstrip() if lines else ""
+    last = last_line(message)[:_MESSAGE].rstrip()
     return f"{name}: {last}" if last else name
+
+
+def last_line(message: str) -> str:
+    """The last line of a message that has words: before it there may be the traceback of a worker."""
+    lines = [line.strip() for line in message.splitlines() if any(map(str.isalnum, line))]
+    return lines[-1] if lines else ""
 
 
 def first_error(history: History) -> str:

@@ -52,6 +52,11 @@ class Scenario:
         return bool(self.program)
 
     @property
+    def limits_skips(self) -> bool:
+        """Whether the job limits how many damaged samples in a row may be skipped."""
+        return self.settings.get("max_consecutive_skips") is not None
+
+    @property
     def strikes_process(self) -> bool:
         """Whether the fault kills or stops the reading process, or blocks all of its threads."""
         return self.needs_workers and not isinstance(self.fault, Hang)
@@ -92,6 +97,7 @@ WHERE: dict[str, Callable[[int, int], Sequence[int]]] = {
     "first": lambda n, b: (0,),
     "last": lambda n, b: (n - 1,),
     "batch": lambda n, b: range(b, 2 * b),
+    "two-pairs": lambda n, b: (b + 1, b + 2, b + 4, b + 5),
     "run": lambda n, b: range(b, 4 * b),
     "odd-upper-half": lambda n, b: range(n // 2 + 1 - n // 2 % 2, n, 2),
     "all": lambda n, b: range(n),

@@ -28,6 +28,7 @@ from ...harness.trial.phases import Batches, left_early, plain, rebuilt
 from .base import Scenario
 
 _LOCKSTEP = {"lockstep": True}
+_BUDGET = {"max_consecutive_skips": 2}
 
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario("clean", "No fault at all: a loader that fails here cannot be judged in any other scenario.", settings=_LOCKSTEP),
@@ -99,6 +100,10 @@ SCENARIOS: tuple[Scenario, ...] = (
              "behind accumulates.", settings={"phases": rebuilt()}),
     Scenario("rebuilt-after-break", "The same, with loaders that are dropped in the middle of an epoch.",
              settings={"phases": rebuilt(until=Batches(2))}),
+    Scenario("skips-within-budget", "Two damaged samples in a row, a good one, and two more: a budget of two skips in a row allows it.",
+             Raise(), "two-pairs", settings=_BUDGET),
+    Scenario("skips-beyond-budget", "More damaged samples in a row than the job may skip: the data is gone, and the "
+             "job must stop.", Raise(), "run", settings=_BUDGET),
     Scenario("resumed", "A job is preempted: it goes on in a new process from the state of its loader, taken after any batch.",
              size="six-batches", program="every-stop"),
     Scenario("resumed-shuffled", "The same, of a shuffled epoch: the order must be restored with the position.",

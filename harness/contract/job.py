@@ -141,6 +141,9 @@ class Contract(Plain):
     ``next()``. ``exact``: the epoch goes on with what had not arrived, and a state of another topology is refused if
     that is impossible; ``refuse``: any state may be refused, with an error; ``none``: a loader has no state. None:
     ``exact`` if the loader has both methods, else ``none``."""
+    skip_budget: bool = False
+    """Whether the loader raises an error when more damaged samples in a row than ``job.max_consecutive_skips`` were
+    skipped, and says how many. Several workers or ranks may each count on their own."""
     formats: tuple[str, ...] | None = None
     """The file extensions of pictures that the loader accepts, without the dot; nothing is required for others. None:
     all."""
@@ -153,7 +156,7 @@ class Contract(Plain):
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DECLARABLE = {field.name for field in dataclasses.fields(Contract)} - {"divisible", "inferred"}
-_FLAGS = ("timeout", "uneven_ranks", "persistent_workers", "replacement")
+_FLAGS = ("timeout", "uneven_ranks", "persistent_workers", "replacement", "skip_budget")
 _SETS: dict[str, int | None] = {"sources": None, "workers": 0, "ranks": 1, "formats": None}  # with the smallest number that makes sense
 
 
