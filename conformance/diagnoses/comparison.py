@@ -24,9 +24,11 @@ class Comparison:
         return sorted(self.trials.values(), key=lambda trial: trial.spec.topology.workers)
 
     def lost_with_workers(self) -> Iterator[tuple[Recorded, npt.NDArray[np.int64]]]:
-        """The trials that lack samples which arrived with the fewest workers, in the first epoch, and those samples."""
+        """The trials with more workers that lack samples which arrived with the fewest, in the first epoch, and those samples."""
         first, *others = self.by_workers
         for trial in others:
+            if trial.spec.topology.workers == first.spec.topology.workers:
+                continue
             lost = np.flatnonzero((first.ledger.first.arrivals > 0) & (trial.ledger.first.arrivals == 0))
             if len(lost):
                 yield trial, lost
