@@ -73,6 +73,13 @@ class Artifacts:
             shutil.rmtree(folder, ignore_errors=True)
         return kept
 
+    def add(self, write: Callable[[], None]) -> None:
+        """Write something beside a kept record."""
+        try:
+            write()
+        except OSError as error:
+            self.trouble = self.trouble or f"the context of a kept trial is not stored: {_why(error)}"
+
     def keep_relation(self, name: str | None, relation: str, records: Mapping[str, Path], here: bool) -> Path | None:
         """Keep the trials of a failing relation in one folder, which ``badbatch replay`` and ``badbatch judge`` take.
 

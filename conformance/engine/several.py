@@ -15,6 +15,7 @@ from ...harness.sources.base import find as find_source
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from .. import checks
+from ..diagnoses.comparing import compared
 from ..report.model import Report
 from . import single
 from .artifacts import RELATION, RELATION_FORMAT, keep_pictures, write_relation
@@ -136,4 +137,4 @@ def _report_on(
     (result,) = subject.trials
     others = [report.trials[0] for role, report in reports.items() if role != relation.subject]
     trials = (dataclasses.replace(result, verdicts=verdicts), *others)
-    return dataclasses.replace(subject, trials=trials, verdicts=tuple(one for trial in trials for one in trial.verdicts))
+    return dataclasses.replace(subject, trials=trials, verdicts=tuple(compared(one for trial in trials for one in trial.verdicts)))

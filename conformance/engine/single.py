@@ -28,7 +28,9 @@ from ..report.model import Report
 from ..report.observations import measured
 from ..report.result import TrialResult
 from ..report.run import Run
+from . import context as contexts
 from .artifacts import keep_pictures
+from .context import Context
 from .judge import judge
 
 
@@ -56,7 +58,7 @@ def judge_folder(folder: Path) -> tuple[Report, History]:
         UserError: the folder contains no trial, or one that has not been run.
     """
     history = read_record(folder)
-    return report_on(history, {}, "recorded"), history
+    return report_on(history, {}, "recorded", context=contexts.read(trial_file(folder).parent)), history
 
 
 def read_record(folder: Path) -> History:
@@ -97,9 +99,12 @@ def replay(
         folder = Path(scratch) / "trial" if keep is None else keep
         with Supervisor(spec.loader, spec.directory, isolation) as supervisor:
             history = supervisor.run(source.restore(spec, Path(scratch)), folder)
+            # Whether the loader is clean today is not known.
+            context = dataclasses.replace(contexts.read(trial_file(path).parent), clean="")
             if keep is not None:
                 keep_pictures(history, judge(history))
-            return report_on(history, supervisor.versions, supervisor.isolation, kept=keep is not None), history
+                contexts.write(keep, context)
+            return report_on(history, supervisor.versions, supervisor.isolation, kept=keep is not None, context=context), history
 
 
 def read_trial(path: Path) -> TrialSpec:
@@ -124,11 +129,18 @@ def must_be_new(target: Path | None, what: str) -> None:
         raise UserError(f"{target} is not empty: give a new folder for the {what}")
 
 
-def report_on(history: History, versions: dict[str, str], isolation: str, *, kept: bool = True) -> Report:
-    """A report over one trial."""
+def report_on(
+    history: History, versions: dict[str, str], isolation: str, *, kept: bool = True, context: Context | None = None
+) -> Report:
+    """A report over one trial.
+
+    Args:
+        context: what a suite knew of it from other trials.
+    """
+    context = context or Context()
     folder = Path(history.folder) if history.folder and kept else None
     replay = again(folder) if folder is not None else ""
-    verdicts = judge(history, replay=replay)
+    verdicts = context.applied(judge(history, clean=context.clean, replay=replay))
     spec = history.spec
     result = trial_result(history, verdicts, folder)
     return Report(

@@ -27,7 +27,7 @@ from ..report.model import Report
 from ..report.result import TrialResult
 from ..report.run import Run
 from ..scenarios import find as find_scenario
-from . import probing
+from . import context, probing
 from .artifacts import Artifacts, keep_pictures
 from .claims import Claims
 from .judge import judge
@@ -303,6 +303,7 @@ class Suite:
         if not state.hidden:
             state.result = self._without(state.spec, *state.absent, "cut" if state.started else "not run")
             self._tell(state)
+            self._connect(state)
         for waiting in self._policy.unseen(state.spec, why):
             self._submit(waiting, waiting.wanted)
         self._settle_others(state)
@@ -495,6 +496,9 @@ class Suite:
         failed_before = any(v.mark is Mark.FAIL for _, earlier in state.runs[:-1] for v in earlier)
         if failed or not failed_before:  # a passing repetition must not replace the record of the failure
             state.folder = self._artifacts.keep(folder, kept, failed, state.keeps, remove=False) or state.folder
+            if state.folder is not None and state.keeps:
+                seen = context.Context(clean=self._policy.spoiled(spec))
+                self._artifacts.add(functools.partial(context.write, state.folder, seen))
         if state.compared:
             state.records.append(folder)
         else:
@@ -538,6 +542,18 @@ class Suite:
         state.result = dataclasses.replace(state.own, verdicts=tuple(consequences(verdicts, related)))
         if not state.hidden:
             self._tell(state)
+            self._connect(state)
+
+    def _connect(self, state: TrialState) -> None:
+        """Store in a kept folder what the diagnosis of its trial was compared with, for when it is judged alone."""
+        for other in self._states.values():
+            if state.result is None or not context.belong_together(state.spec, other.spec):
+                continue
+            result = other.result
+            if result is None and self._claims is not None:
+                result = self._claims.result(self.loader, other.spec)
+            if result is not None:
+                self._artifacts.add(functools.partial(context.connect, state.result, result))
 
     def _result(self, state: TrialState) -> TrialResult:
         history, _ = state.runs[0]
