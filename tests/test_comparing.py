@@ -75,8 +75,8 @@ def test_the_trial_without_workers_may_run_in_another_process(order: tuple[int, 
     """Under pytest-xdist the process whose trial ends last stores what is compared, whichever that is."""
     chosen = Options(workers=(0, 2), ranks=(1,), scenarios=("one-bad",), checks=("no-lost-batches",))
     for workers in order:
-        loader, folders = "fixtures.loaders.liars_raising:next_batch_dropped", {"failures": tmp_path / "kept", "shared": tmp_path / "shared"}
-        with Suite(loader, chosen, ROOT, **folders) as suite:
+        loader = "fixtures.loaders.liars_raising:next_batch_dropped"
+        with Suite(loader, chosen, ROOT, failures=tmp_path / "kept", shared=tmp_path / "shared") as suite:
             suite.start()
             suite.prepare()
             (spec,) = (spec for spec in suite.specs() if spec.topology.workers == workers)
