@@ -114,7 +114,7 @@ class Suite:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Versions of Python, torch, numpy and the loader's library."""
+        """Versions of Python, torch, numpy, and of the libraries that the loader's module imports."""
         return self.supervisor.versions
 
     @property

@@ -193,13 +193,13 @@ def _fix_first(found: Digest, width: int) -> Iterator[Text]:
 def about(found: Digest, width: int) -> Iterator[Text]:
     """What was run, and the contract: declared and inferred parts separated."""
     report = found.report
-    versions = [f"{name} {version}" for name, version in report.versions.items()]
-    yield Text.assemble(
-        (printable(report.loader), "bold"), "   ", printable(", ".join([*versions, f"seed {report.seed}"]))
-    )
-    run = report.run
+    yield Text(printable(report.loader), "bold")
+    run, seed = report.run, f"seed {report.seed}"
     if run.badbatch:
-        yield from field("run", ", ".join(part for part in (run.date, f"badbatch {run.badbatch}", run.size) if part), width)
+        yield from field("run", ", ".join(part for part in (run.date, f"badbatch {run.badbatch}", run.size, seed) if part), width)
+    else:
+        yield from field("run", seed, width)
+    yield from field("versions", ", ".join(f"{name} {version}" for name, version in report.versions.items()), width)
     for promises in found.promises:
         for label, words in (("declared", promises.declared), ("inferred", promises.inferred)):
             if not words:

@@ -24,6 +24,8 @@ class Target:
     call: Callable[..., Any]
     drop_in: bool
     """Called as ``cls(dataset, batch_size=…)``, not as ``factory(job)``."""
+    module: str = ""
+    """The module that was imported for it."""
 
     @property
     def ids(self) -> Callable[[Any], Any] | None:
@@ -86,7 +88,7 @@ def resolve(name: str) -> Target:
             raise LoaderError(f"{module_name} has no attribute {attribute!r}{hint(part, names, '')}") from None
         except (Exception, SystemExit) as error:  # a module's own __getattr__, which may import more
             raise LoaderError(f"{name} cannot be imported: {one_line(error)}") from error
-    return describe(name, found)
+    return dataclasses.replace(describe(name, found), module=module_name)
 
 
 def describe(name: str, found: Any) -> Target:

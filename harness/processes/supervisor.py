@@ -117,7 +117,7 @@ class Supervisor:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Versions of Python, torch, numpy and the loader's own library."""
+        """Versions of Python, torch, numpy, and of the libraries that the loader's module imports."""
         return dict(self._ready["versions"])
 
     def contract(self, source: str) -> Contract:

@@ -106,6 +106,7 @@ class Zygote:
         import numpy
 
         from ..contract.calling import resolve
+        from ..contract.libraries import library_versions
         from . import offer  # noqa: F401 - so that no trial has to import it
 
         when_imported("torch", one_thread)
@@ -138,7 +139,8 @@ class Zygote:
                 "python": ".".join(map(str, sys.version_info[:3])),
                 **_version("torch"),
                 "numpy": numpy.__version__,
-                **_library_version(hello["loader"]),
+                **_library_version(target.module),
+                **library_versions(target.module, hello["directory"]),
             },
         }
 
@@ -308,10 +310,9 @@ def _native_threads() -> dict[int, str]:
     return found
 
 
-def _library_version(loader: str) -> dict[str, str]:
-    """The version of the distribution that the loader's module belongs to, if it has one."""
-    name = loader.partition(":")[0].partition(".")[0]
-    return _version(name)
+def _library_version(module: str) -> dict[str, str]:
+    """The version that the loader's own package gives itself, if it does: it may not be installed."""
+    return _version(module.partition(".")[0])
 
 
 def _drain(descriptor: int) -> None:
