@@ -33,7 +33,7 @@ from .artifacts import slug
 
 _WAITING_PER_BUSY = 16  # trials that mostly wait need little processor time: run this many for each that computes
 _BEGINNING_S = 1.0  # but starting one costs as much as any other, for at least this long
-_READABLE = 24  # letters of a trial's name in that of its folder: sockets in it have paths of at most 107 bytes
+_READABLE = 24  # letters of a trial's name in that of its folder: enough to recognise it
 _POLL_S = 0.2
 _RESTARTS = 5  # of the zygote, if no trial ended between them
 _TRIES = 3  # how often a trial may be lost, or killed by the machine, before it is reported as such

@@ -15,6 +15,7 @@ from typing import Any
 from ...harness.contract.job import Contract
 from ...harness.errors import HarnessError, UserError, one_line
 from ...harness.processes.supervisor import Supervisor
+from ...harness.processes.temporary_folder import about_long_paths
 from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ...harness.trial.torn import UNWRITABLE
@@ -388,7 +389,7 @@ class Suite:
             verdicts=tuple(verdicts),
             stale_known=tuple(stale),
             isolation=self.isolation,
-            notes=tuple(note for note in (self.isolation_why, self._about_timeouts(results), self.trouble) if note),
+            notes=tuple(note for note in (self.isolation_why, self._about_timeouts(results), about_long_paths(), self.trouble) if note),
         )
 
     def _about_timeouts(self, results: list[TrialResult]) -> str:

@@ -30,6 +30,7 @@ from .rank import STACK_SIGNAL
 from .rereads import Rereads
 from .sampling import sample
 from .signalling import Sender
+from .temporary_folder import make_temporary_folder
 from .waits import Waits
 
 _POLL_S = 0.1
@@ -83,6 +84,7 @@ class TrialSupervisor:
     def _run(self) -> None:
         signal.signal(signal.SIGTERM, self._stop)
         adopt_orphans()
+        make_temporary_folder(self._folder)
         began = time.monotonic()
         cut, cut_at, evidence = None, None, []
         leftovers: list[dict[str, Any]] = []

@@ -290,6 +290,9 @@ def listens_in_its_temporary_folder() -> None:
     with Listener(os.path.join(folder, "listener-12345678"), "AF_UNIX"):
         pass
     os.rmdir(folder)
+    name = os.path.join(tempfile.gettempdir(), "n" * 80)  # the longest name that a library may give
+    with Listener(name, "AF_UNIX"):
+        pass
 
 
 @rogue
