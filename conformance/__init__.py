@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine.suite import check_loader
+    from .engine.api import check_loader
     from .pytest.parametrize import parametrize_with_checks
 
 __all__ = ["check_loader", "parametrize_with_checks"]
@@ -13,7 +13,7 @@ __all__ = ["check_loader", "parametrize_with_checks"]
 
 def __getattr__(name: str) -> Any:
     if name == "check_loader":
-        from .engine.suite import check_loader
+        from .engine.api import check_loader
 
         return check_loader
     if name == "parametrize_with_checks":

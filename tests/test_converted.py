@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import trials
+from badbatch.conformance.engine.api import check_loader
 from badbatch.conformance.engine.single import report_on
-from badbatch.conformance.engine.suite import check_loader
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.report import junit, terminal
 from badbatch.harness import Job, NotCarried

@@ -134,8 +134,8 @@ def test_a_trial_that_cannot_be_run_makes_the_relation_not_applicable() -> None:
         suite.start()
         suite.prepare()
         without, workers = suite.specs()
-        suite._states[without.id].absent = Mark.NA, "the loader declares workers=(2,)"
-        suite._settle_absent()
+        suite._trials[without].absent = Mark.NA, "the loader declares workers=(2,)"
+        suite._trials._settle_absent()
         verdicts = {verdict.check: verdict for verdict in suite.result(workers).verdicts}
     assert (verdicts[LAW].mark, verdicts[LAW].reason) == (Mark.NA, "drop-last[workers=0]: the loader declares workers=(2,)")
     assert verdicts[LAW].trials == (("workers", "drop-last[workers=2]"), ("reference", "drop-last[workers=0]"))
@@ -282,7 +282,7 @@ def test_nothing_is_kept_of_trials_that_no_relation_waits_for() -> None:
         suite.start()
         suite.prepare()
         suite.run()
-        states = [*suite._states.values(), *suite._relations.added.values()]
+        states = [*suite._trials, *suite._relations.added.values()]
         assert [state.spec.id for state in states if state.runs or state.records] == []
         assert not [path for path in suite._pool.scratch.iterdir() if path.name[:5].isdigit()]
 
@@ -306,8 +306,8 @@ def test_an_interrupted_run_reports_what_its_checks_say() -> None:
         suite.start()
         suite.prepare()
         without, workers = suite.specs()
-        suite._states[without.id].elsewhere = True  # it never ends
-        while suite._states[workers.id].own is None:
+        suite._trials[without].elsewhere = True  # it never ends
+        while suite._trials[workers].own is None:
             suite._advance()
         report = suite.so_far(interrupted=True)
     assert [trial.spec.id for trial in report.trials] == [workers.id]
@@ -325,7 +325,7 @@ def test_records_are_shared_between_processes(tmp_path_factory: pytest.TempPathF
             suite.start()
             suite.prepare()
         without, workers = one.specs()
-        assert other._claim(other._states[workers.id])
+        assert other._exchange.runs_here(other._trials[workers])
         one.result(without)
         assert without.id in begun and workers.id not in begun
         del begun[:]

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 from badbatch.conformance import scenarios
+from badbatch.conformance.engine.api import name_of
 from badbatch.conformance.engine.artifacts import slug
 from badbatch.conformance.engine.calibration import Calibration, calibrate
 from badbatch.conformance.engine.judge import judge
-from badbatch.conformance.engine.suite import Suite, name_of
-from badbatch.conformance.engine.trial_state import merge, not_clean, stays_away
+from badbatch.conformance.engine.policy import not_clean
+from badbatch.conformance.engine.questions import stays_away
+from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.engine.trial_state import merge
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.options import Options
 from badbatch.conformance.scenarios import quick
@@ -74,7 +77,7 @@ def test_where_persistent_workers_are_used(honours: bool | None, when: Any, expe
         suite.lay_out(["map"], lambda source: contract)
         persistent = {spec.id: spec for spec in suite.specs() if spec.topology.persistent}
         assert set(persistent) == expected
-        not_run = {name for name, spec in persistent.items() if suite._states[name].result is not None}
+        not_run = {name for name, spec in persistent.items() if suite._trials[spec].result is not None}
         assert not_run == (set() if honours else expected)
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import trials
 from badbatch.conformance.engine.claims import Claims
+from badbatch.conformance.engine.policy import not_clean
 from badbatch.conformance.engine.pool import Done, Pool, Task
 from badbatch.conformance.engine.suite import Suite
-from badbatch.conformance.engine.trial_state import TrialState, not_clean
+from badbatch.conformance.engine.trial_state import TrialState
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.options import Options
 from badbatch.conformance.report.model import Report
@@ -140,14 +141,14 @@ def test_a_claim_whose_process_died_is_run_the_requested_number_of_times(
 
 def test_an_error_while_one_trial_is_judged_loses_no_other(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is raised, the trial is inconclusive with it as the reason, and every other trial comes to its result."""
-    judge = suite._judge
+    take = suite._outcomes._take
 
     def fails_for_one(state: TrialState, done: Done) -> None:
         if state.spec.scenario == "one-bad":
             raise ZeroDivisionError("ours")
-        judge(state, done)
+        take(state, done)
 
-    monkeypatch.setattr(suite, "_judge", fails_for_one)
+    monkeypatch.setattr(suite._outcomes, "_take", fails_for_one)
     clean, struck = suite.specs()
     with pytest.raises(ZeroDivisionError, match="ours"):
         suite.result(struck)

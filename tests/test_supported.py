@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from badbatch.conformance import scenarios
+from badbatch.conformance.engine.questions import stays_away
 from badbatch.conformance.engine.suite import Suite
-from badbatch.conformance.engine.trial_state import stays_away
 from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.options import Options
 from badbatch.harness.contract.calling import describe

@@ -15,7 +15,7 @@ for _needed in ("PIL", "faker"):
 
 import trials
 from badbatch.conformance import scenarios
-from badbatch.conformance.engine import trial_state
+from badbatch.conformance.engine import questions
 from badbatch.conformance.scenarios import topologies
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.trial.spec import Topology
@@ -60,7 +60,7 @@ def test_a_source_that_needs_torch_says_so(torchless: dict[str, str]) -> None:
 def test_several_ranks_need_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is not installed, their cells are not applicable, with the reason."""
     clean = scenarios.find("clean", "imagefolder")
-    assert trial_state.stays_away(Contract(), Topology(0, 2), clean) == ""
+    assert questions.stays_away(Contract(), Topology(0, 2), clean) == ""
     monkeypatch.setattr(topologies, "ranks_can_meet", lambda: False)
-    assert "torch" in trial_state.stays_away(Contract(), Topology(0, 2), clean)
-    assert trial_state.stays_away(Contract(), Topology(2, 1), clean) == ""
+    assert "torch" in questions.stays_away(Contract(), Topology(0, 2), clean)
+    assert questions.stays_away(Contract(), Topology(2, 1), clean) == ""

@@ -14,8 +14,8 @@ from pathlib import Path
 from badbatch.conformance import checks, scenarios
 from badbatch.conformance.engine.judge import judge
 from badbatch.conformance.engine.preparations import Preparations
+from badbatch.conformance.engine.questions import stays_away
 from badbatch.conformance.engine.relating import consequences, explained, record, relate
-from badbatch.conformance.engine.trial_state import stays_away
 from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.harness.contract.job import Contract, declared
 from badbatch.harness.processes.supervisor import Supervisor

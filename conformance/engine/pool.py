@@ -28,6 +28,7 @@ from ...harness.trial import endings
 from ...harness.trial.event_log import RECORD
 from ...harness.trial.history import Ended, History
 from ...harness.trial.spec import TrialSpec
+from ...harness.trial.torn import UNWRITABLE
 from ..judging.doubts import disturbance
 from .artifacts import slug
 
@@ -193,6 +194,31 @@ class Pool:
         finally:
             if self.busy:
                 self.cancel()
+
+    def histories(self, specs: Iterable[TrialSpec]) -> list[History]:
+        """The histories of some trials, in their order.
+
+        Raises:
+            UserError: there is no space for their records.
+        """
+        asked = list(specs)
+        try:
+            found = {id(spec): history for spec, history in self.run(asked)}
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            raise self._no_space(error.strerror or str(error)) from error
+        for history in found.values():
+            if history.torn:
+                raise self._no_space(history.torn)
+        return [found[id(spec)] for spec in asked]
+
+    def unwritable(self, why: str) -> str:
+        """One line that says that the temporary folder cannot be written to."""
+        return f"the temporary folder {self.scratch.parent} cannot be written to: {why}"
+
+    def _no_space(self, why: str) -> UserError:
+        return UserError(f"{self.unwritable(why)}; TMPDIR names another")
 
     @property
     def busy(self) -> bool:

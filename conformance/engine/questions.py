@@ -151,3 +151,48 @@ class Questions:
     def checks_for(self, spec: TrialSpec) -> list[str]:
         """The ids of the selected checks that a trial exercises."""
         return [name for name, check in checks.of_one_trial().items() if name in self.checks and check.exercised(spec)]
+
+
+def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> str:
+    """Why a trial is not run, so that its cells are n/a; empty: it is run."""
+    if reason := unsupported(contract, topology):
+        return reason
+    if topology.persistent and not contract.persistent_workers:
+        return "the loader does not support persistent_workers"
+    if reason := _cannot(contract, scenario) or _goes_nowhere(contract, topology, scenario):
+        return reason
+    return _strikes_itself(contract, topology, scenario)
+
+
+def _cannot(contract: Contract, scenario: Scenario) -> str:
+    """What the scenario asks for and the loader does not promise."""
+    if scenario.resumes and contract.resume == "none":
+        inferred = "resume" in contract.inferred
+        return "the loader has no state_dict() and load_state_dict()" if inferred else 'the loader declares resume="none"'
+    if scenario.limits_skips and contract.on_damage != "skip":
+        return "the loader has no skips to limit"
+    if scenario.limits_skips and not contract.skip_budget:
+        return "the loader does not declare skip_budget=True"
+    if scenario.timed and not contract.timeout:
+        return "the loader declares timeout=False"
+    return ""
+
+
+def _goes_nowhere(contract: Contract, topology: Topology, scenario: Scenario) -> str:
+    """Why a scenario that goes on in other topologies cannot go on in any; empty: it can."""
+    others = [phase.topology for phase in scenario.phases_in(topology, 1, 1) if phase.topology is not None]
+    reasons = [unsupported(contract, other) for other in others]
+    return reasons[0] if reasons and all(reasons) else ""
+
+
+def _strikes_itself(contract: Contract, topology: Topology, scenario: Scenario) -> str:
+    """Why the fault would hit the consumer's own process, or nothing could end its wait; empty: another process reads."""
+    if topology.workers == 0 and scenario.needs_workers:
+        return "without workers the fault hits the consumer's own process, which no loader survives"
+    if topology.workers == 0 and scenario.timed:
+        return "without workers nothing could time a read out"
+    if scenario.needs_workers and contract.readers == "consumer":
+        return "the consumer reads the samples: the fault hits its own process, which no loader survives"
+    if scenario.strikes_process and contract.readers == "threads":
+        return "the loader's readers are threads: the fault hits the consumer's own process, which no loader survives"
+    return ""

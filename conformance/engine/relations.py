@@ -17,10 +17,10 @@ from ..judging.verdict import Mark, Verdict
 from ..scenarios import quick
 from .artifacts import Artifacts
 from .policy import Policy
-from .questions import Questions
+from .questions import Questions, stays_away
 from .relating import explained, record, relate, standing_alone, without
 from .single import again
-from .trial_state import Asked, TrialState, merge, stays_away
+from .trial_state import Asked, TrialState, merge
 
 
 class Submit(Protocol):
@@ -50,6 +50,7 @@ class Relations:
 
     def lay_out(self, states: Mapping[str, TrialState]) -> None:
         """Ask the selected relations of the selected trials."""
+        self.added.clear()
         chosen = [one for name, one in checks.relations().items() if name in self._questions.checks]
         for state in states.values():
             for relation in chosen:

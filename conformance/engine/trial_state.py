@@ -6,23 +6,13 @@ import collections
 import dataclasses
 from pathlib import Path
 
-import numpy as np
-
-from ...harness.contract.job import Contract
-from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
-from ...harness.trial.spec import Topology, TrialSpec
+from ...harness.trial.spec import TrialSpec
 from ..checks import Relation
-from ..judging.accounting import account
-from ..judging.deaths import death
-from ..judging.doubts import disturbance
 from ..judging.expectation import expect
-from ..judging.ledger import Fate, Stop
-from ..judging.raised import first_error
 from ..judging.verdict import Mark, Verdict
 from ..report.result import TrialResult
 from ..scenarios.base import Scenario
-from ..scenarios.topologies import unsupported
 from .relating import named
 
 
@@ -105,75 +95,6 @@ class Asked:
     def ids(self) -> dict[str, str]:
         """From each role to the id of its trial."""
         return named({role: state.spec for role, state in self.roles.items()})
-
-
-def stays_away(contract: Contract, topology: Topology, scenario: Scenario) -> str:
-    """Why a trial is not run, so that its cells are n/a; empty: it is run."""
-    if reason := unsupported(contract, topology):
-        return reason
-    if topology.persistent and not contract.persistent_workers:
-        return "the loader does not support persistent_workers"
-    if reason := _cannot(contract, scenario) or _goes_nowhere(contract, topology, scenario):
-        return reason
-    return _strikes_itself(contract, topology, scenario)
-
-
-def _cannot(contract: Contract, scenario: Scenario) -> str:
-    """What the scenario asks for and the loader does not promise."""
-    if scenario.resumes and contract.resume == "none":
-        inferred = "resume" in contract.inferred
-        return "the loader has no state_dict() and load_state_dict()" if inferred else 'the loader declares resume="none"'
-    if scenario.limits_skips and contract.on_damage != "skip":
-        return "the loader has no skips to limit"
-    if scenario.limits_skips and not contract.skip_budget:
-        return "the loader does not declare skip_budget=True"
-    if scenario.timed and not contract.timeout:
-        return "the loader declares timeout=False"
-    return ""
-
-
-def _goes_nowhere(contract: Contract, topology: Topology, scenario: Scenario) -> str:
-    """Why a scenario that goes on in other topologies cannot go on in any; empty: it can."""
-    others = [phase.topology for phase in scenario.phases_in(topology, 1, 1) if phase.topology is not None]
-    reasons = [unsupported(contract, other) for other in others]
-    return reasons[0] if reasons and all(reasons) else ""
-
-
-def _strikes_itself(contract: Contract, topology: Topology, scenario: Scenario) -> str:
-    """Why the fault would hit the consumer's own process, or nothing could end its wait; empty: another process reads."""
-    if topology.workers == 0 and scenario.needs_workers:
-        return "without workers the fault hits the consumer's own process, which no loader survives"
-    if topology.workers == 0 and scenario.timed:
-        return "without workers nothing could time a read out"
-    if scenario.needs_workers and contract.readers == "consumer":
-        return "the consumer reads the samples: the fault hits its own process, which no loader survives"
-    if scenario.strikes_process and contract.readers == "threads":
-        return "the loader's readers are threads: the fault hits the consumer's own process, which no loader survives"
-    return ""
-
-
-def not_clean(history: History) -> str:
-    """Why a loader that did this in the clean scenario cannot be judged in any other; empty: it can."""
-    if why := disturbance(history):
-        return f"the clean scenario has no result in this topology: {why}"
-    epoch = account(history, expect(history.spec)).first
-    wrong = []
-    dead = next((how for rank in range(history.spec.topology.ranks) if (how := death(history, rank))), "")
-    if dead:
-        wrong.append(f"ends its own process (it {dead})")
-    elif np.any(history.of(Kind.RAISED)["flags"] == Where.FACTORY):
-        wrong.append("cannot be built")
-    elif Stop.NEVER_BEGAN in epoch.stops:
-        wrong.append("cannot be iterated")
-    elif not epoch.whole:
-        wrong.append("never ends")
-    if len(epoch.having(Fate.LOST)):
-        wrong.append("loses samples")
-    if len(epoch.having(Fate.DUPLICATED)):
-        wrong.append("doubles samples")
-    if wrong and any(epoch.errors):
-        wrong.insert(0, f"raises {first_error(history)}")
-    return f"the loader {' and '.join(wrong)} already in the clean scenario" if wrong else ""
 
 
 def merge(runs: list[list[Verdict]]) -> list[Verdict]:

@@ -15,7 +15,8 @@ from ...harness.contract.calling import describe, resolve
 from ...harness.contract.source_names import DEFAULT
 from ...harness.sources.base import promised
 from ...harness.trial.spec import TrialSpec
-from ..engine.suite import Suite, name_of
+from ..engine.api import name_of
+from ..engine.suite import Suite
 from ..judging.verdict import Mark
 from ..options import FAILURES, Options
 from .items import settle
