@@ -1,4 +1,4 @@
-"""Checks on budgets: how many damaged samples in a row are skipped."""
+"""Checks on budgets: how many damaged samples in a row are skipped, and how often a sample is read."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...harness.contract.job import Contract
+from ...harness.sources.base import truth
+from ...harness.sources.truth import Walk
 from ...harness.trial.event_log import Kind
-from ...harness.trial.history import History
+from ...harness.trial.history import Events, History
+from ...harness.trial.phases import plain
 from ...harness.trial.spec import TrialSpec
 from ..judging.expectation import Expectation
-from ..judging.ledger import Ledger
-from ..judging.raised import DURING_EPOCH, last_line, quoted
-from .base import Violation, check, count
+from ..judging.ledger import Epoch, Ledger
+from ..judging.raised import DURING_EPOCH, last_line, may_pass, quoted
+from .base import Violation, check, count, spans, was
 
 
 def _limits(contract: Contract, spec: TrialSpec) -> str | None:
@@ -74,3 +78,69 @@ def _counted(history: History, raised: Any, limit: int, expected: Expectation) -
         )
     elif not {limit, limit + 1, met} & {int(number) for number in re.findall(r"\d+", last_line(history.text(raised)))}:
         yield Violation("the error says how many damaged samples in a row there were", f"it was {quoted(history, raised)}")
+
+
+_UNDECLARED = 10  # attempts: more than libraries make by default, and few enough that each of them may wait before it
+
+
+def _drawn_once(contract: Contract, spec: TrialSpec) -> str | None:
+    return "samples are drawn with replacement" if contract.replacement else None
+
+
+def _countable(spec: TrialSpec) -> bool:
+    """Whether each read belongs to the one epoch of the trial, and none was lost with its process or given up after a timeout."""
+    known = truth(spec)
+    return known.reads_recorded and spec.phases == plain() and not spec.timeout_s and not known.lethal.any()
+
+
+@check(
+    "bounded-reads",
+    title="A sample is read once, and again only after an error that may pass",
+    why="A loader that reads each file twice, or a damaged one again and again, is slow, and no log says why.",
+    source="DESIGN of badbatch; retries of network file systems and object stores",
+    exercised=_countable,
+    needs=_drawn_once,
+)
+def bounded_reads(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """As many reads as deliveries; after an OSError as many as the contract's attempts, after any other error no second one."""
+    samples = expected.spec.samples
+    counted = np.bincount(_during(history, Kind.READ, samples)["sample"], minlength=samples)
+    failed = _during(history, Kind.READ_DONE, samples)
+    failed = failed[failed["flags"] == 1]
+    passing = {int(event["sample"]) for event in failed if may_pass(history.text(event, "type"))}
+    final = {int(sample) for sample in failed["sample"]} - passing
+    attempts = expected.contract.attempts or _UNDECLARED
+    turns = _turns(ledger.first, expected)
+    for chosen, limit, promised in (
+        (passing, attempts, f"at most {count(attempts, 'attempt')} to read a sample that fails with an OSError"),
+        (final, 1, "a read that failed with an error other than OSError is not tried again"),
+        (set(range(samples)) - passing - final, 1, "a sample that can be read is read once for each delivery"),
+    ):
+        often = [sample for sample in sorted(chosen) if counted[sample] > turns[sample] * limit]
+        if often:
+            worst = max(often, key=lambda sample: int(counted[sample]))
+            yield Violation(
+                promised,
+                f"{count(len(often), 'sample')} ({spans(often)}) {was(len(often))} read more often, sample {worst} {counted[worst]} times",
+                witnesses=tuple(often),
+            )
+
+
+def _during(history: History, kind: Kind, samples: int) -> Events:
+    """The readers' events after the beginning of the epoch on their rank: a loader may look at a sample when it is built."""
+    events = history.of(kind)
+    begun = np.full(history.spec.most_ranks, np.iinfo(np.int64).max)
+    for event in history.of(Kind.EPOCH):
+        begun[event["rank"]] = min(begun[event["rank"]], event["time"])
+    inside: Events = events[(events["time"] >= begun[events["rank"]]) & (events["sample"] >= 0) & (events["sample"] < samples)]
+    return inside
+
+
+def _turns(epoch: Epoch, expected: Expectation) -> npt.NDArray[np.int64]:
+    """How often each sample is read for a reason: by each process that must pass it, for each delivery, and in place of another."""
+    spec = expected.spec
+    processes = spec.topology.ranks * max(1, spec.topology.workers) if expected.truth.walk is Walk.EVERY else 1
+    padded = -(-expected.pad_budget // max(1, spec.samples))
+    replaced = int(np.count_nonzero(expected.damaged)) if expected.contract.on_damage == "substitute" else 0
+    turns: npt.NDArray[np.int64] = np.maximum(epoch.arrivals, processes) + padded + replaced
+    return turns

@@ -29,7 +29,7 @@ _TOO_EARLY = 0.9  # of the timeout: clocks and polling intervals differ by less
     title="Every epoch ends",
     why="A job that waits or repeats without end uses its whole allocation and reports nothing.",
     source="the iterator protocol: an iterator over a finite data set ends with StopIteration",
-    implies=("correct-timeout", "crash-surfaces", "no-lost-batches", "no-leftovers", "contract-kept"),
+    implies=("correct-timeout", "crash-surfaces", "no-lost-batches", "no-leftovers", "contract-kept", "bounded-reads"),
 )
 def finite_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Within ceil(samples / batch_size) + allowance calls of next(), before the trial's deadline, in a process that stays alive."""

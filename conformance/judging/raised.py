@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,12 @@ def _one(kind: str, message: str) -> str:
     name = kind.removeprefix("builtins.")
     last = last_line(message)[:_MESSAGE].rstrip()
     return f"{name}: {last}" if last else name
+
+
+def may_pass(name: str) -> bool:
+    """Whether an error of that class may not occur again when the sample is read once more: an ``OSError``."""
+    found = getattr(builtins, name.removeprefix("builtins."), None)
+    return isinstance(found, type) and issubclass(found, OSError)
 
 
 def last_line(message: str) -> str:

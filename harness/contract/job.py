@@ -141,6 +141,9 @@ class Contract(Plain):
     ``next()``. ``exact``: the epoch goes on with what had not arrived, and a state of another topology is refused if
     that is impossible; ``refuse``: any state may be refused, with an error; ``none``: a loader has no state. None:
     ``exact`` if the loader has both methods, else ``none``."""
+    attempts: int | None = None
+    """How often a sample whose read fails with an ``OSError`` is read at most in one epoch; other errors are final. None: up
+    to ten times."""
     skip_budget: bool = False
     """Whether the loader raises an error when more damaged samples in a row than ``job.max_consecutive_skips`` were
     skipped, and says how many. Several workers or ranks may each count on their own."""
@@ -204,6 +207,8 @@ def _checked(promises: dict[str, Any]) -> dict[str, Any]:
             raise UserError(f"@loader({name}={value!r}): must be one of {', '.join(map(repr, PROMISES[name]))}")
         if name in _FLAGS and not isinstance(value, bool):
             raise UserError(f"@loader({name}={value!r}): must be True or False")
+        if name == "attempts" and value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise UserError(f"@loader(attempts={value!r}): must be a whole number from 1 on")
         if name in _SETS and value is not None:
             promises[name] = _several(name, value)
     return promises
