@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from badbatch.conformance.judging.expectation import expect
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults.raises import Raise
 from badbatch.harness.plan import FaultPlan
 from badbatch.harness.trial.spec import Topology, TrialSpec
-from history_dsl import broken, history_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,24 +52,3 @@ def test_a_shuffle_may_put_any_of_them_in_a_row(damaged: set[int], limit: int) -
     expected = expect(_spec(damaged, limit, Topology(), shuffle=True))
     assert not expected.must_give_up
     assert expected.may_give_up == (len(damaged) > limit)
-
-
-IN_A_ROW = {sample: Raise() for sample in (4, 5, 6)}
-APART = {sample: Raise() for sample in (4, 5, 8)}
-
-
-@pytest.mark.parametrize(
-    ("story", "plan", "fails"),
-    [
-        ("0-3 fault4 skip4 fault5 skip5 fault6 raise:RuntimeError:3_in_a_row end", IN_A_ROW, False),
-        ("0-3 fault4 skip4 fault5 skip5 fault6 raise:RuntimeError:broken end", IN_A_ROW, True),
-        ("0-3 fault4 skip4 fault5 skip5 fault6 skip6 7 8-11 end", IN_A_ROW, True),
-        ("0-3 fault4 skip4 fault5 raise:RuntimeError:2_in_a_row end", IN_A_ROW, True),
-        ("0-3 fault4 skip4 fault5 skip5 6-7 fault8 skip8 9-11 end", APART, False),
-        ("0-3 fault4 skip4 fault5 skip5 6-7 fault8 raise:RuntimeError:3_in_total end", APART, True),
-    ],
-)
-def test_stories(story: str, plan: dict[int, Raise], fails: bool) -> None:
-    """What a loader of one reader with a budget of two does, and whether it keeps it."""
-    history = history_of(story, samples=12, batch=4, plan=plan, contract=COUNTS, max_consecutive_skips=2)
-    assert bool(broken("skip-budget", history)) == fails

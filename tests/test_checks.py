@@ -55,6 +55,10 @@ _BAD_PICTURE: dict[str, Any] = {
     "source": "imagefolder",
     "stored": dataclasses.replace(_BAD_LINE["stored"], files=tuple((f"{sample}.jpg", sample, 1) for sample in range(12))),
 }
+_THRICE = dataclasses.replace(RAISES, attempts=3)
+_BUDGET = dataclasses.replace(SKIPS, skip_budget=True)
+_IN_A_ROW: dict[str, Any] = {"plan": {s: Raise() for s in (4, 5, 6)}, "contract": _BUDGET, "max_consecutive_skips": 2}
+_APART: dict[str, Any] = {**_IN_A_ROW, "plan": {s: Raise() for s in (4, 5, 8)}}
 _FILES_GIVEN_UP = dataclasses.replace(SKIPS, blast_radius="file")
 _BATCHES_GIVEN_UP = dataclasses.replace(SKIPS, blast_radius="batch")
 
@@ -184,6 +188,12 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("fields-complete", "0-3 4-7 8-11 end", _LINES),
     ("fields-complete", "0-3 4,5,6,7% 8-11 end", _BAD_LINE),
     ("fields-complete", "0-3^ 4-7^ 8-11^ end", _LINES),
+    ("skip-budget", "0-3 fault4 skip4 fault5 skip5 fault6 raise:RuntimeError:3_in_a_row end", _IN_A_ROW),
+    ("skip-budget", "0-3 fault4 skip4 fault5 skip5 6-7 fault8 skip8 9-11 end", _APART),
+    ("skip-budget", "w0: read0-3 fault4 skip4 w1: fault5 skip5 r0: 0-3 6-7 fault6 skip6 8-11 end", {**_IN_A_ROW, "workers": 2}),
+    ("bounded-reads", "read0-3 0-3 read4 fault5 raise 8-11 end", {}),
+    ("bounded-reads", "read0-3 0-3 fault5 fault5 fault5 raise 8-11 end", {"contract": _THRICE}),
+    ("bounded-reads", "w0: read0-11 w1: read0-11 r0: 0-3 4-7 8-11 end", {"source": "stream", "workers": 2}),
 ]
 
 BROKEN: list[tuple[str, str, dict[str, Any]]] = [
@@ -333,6 +343,13 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("loss-factor", "read0-11 0-3 8-11 end", _BAD_PICTURE),
     ("fields-complete", "0-3 4,5%,6,7 8-11 end", _LINES),
     ("fields-complete", "0-3 4,5^,6,7 8-11 end", _LINES),
+    ("skip-budget", "0-3 fault4 skip4 fault5 skip5 fault6 raise:RuntimeError:broken end", _IN_A_ROW),
+    ("skip-budget", "0-3 fault4 skip4 fault5 skip5 fault6 skip6 7 8-11 end", _IN_A_ROW),
+    ("skip-budget", "0-3 fault4 skip4 fault5 raise:RuntimeError:2_in_a_row end", _IN_A_ROW),
+    ("skip-budget", "0-3 fault4 skip4 fault5 skip5 6-7 fault8 raise:RuntimeError:3_in_total end", _APART),
+    ("bounded-reads", "read0-3 0-3 read4-7 read4-7 4-7 read8-11 8-11 end", {}),
+    ("bounded-reads", "read0-3 0-3 fault5 fault5 fault5 fault5 raise 8-11 end", {"contract": _THRICE}),
+    ("bounded-reads", "read0-3 0-3 fault5 fault5 raise 8-11 end", {"plan": {5: RaiseTwoArgumentError()}}),
 ]
 
 
