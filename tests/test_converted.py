@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trials
@@ -18,7 +20,9 @@ from badbatch.harness.corpus.make import make
 from badbatch.harness.corpus.manifest import read_samples
 from badbatch.harness.corpus.samples import StoredSamples
 from badbatch.harness.errors import LoaderError, UserError
-from badbatch.harness.trial.spec import Topology
+from badbatch.harness.plan import FaultPlan
+from badbatch.harness.sources.base import Question, find
+from badbatch.harness.trial.spec import Topology, TrialSpec
 
 GOLDEN = trials.ROOT / "fixtures" / "golden"
 CONVERTED = "fixtures.loaders.converted:converted"
@@ -54,6 +58,44 @@ def test_what_is_no_file_is_never_opened_and_cannot_be_carried(fault: str, tmp_p
     for part in ("data", "fields"):
         with pytest.raises(NotCarried, match=r"cannot hold sample 2 \(" + fault + r"\): its path is a "):
             getattr(struck, part)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"seed": 1},
+        {"samples": 12},
+        {"faults": (Choice("cut-line", at=2),)},
+        {"faults": (Choice("cut-line", parameters={"newline": False}, at=1),)},
+        {"format": "jsonl.gz"},
+        {"kind": "parquet"},
+    ],
+    ids=str,
+)
+def test_each_corpus_has_a_cache_of_its_own(changed: dict[str, Any], tmp_path: Path) -> None:
+    """What was converted from a corpus is not found by a trial with other damage, another format or other samples."""
+    recipe = Recipe("jsonl", 8, damage=0, faults=(Choice("cut-line", at=1),), per_file=4)
+    other = dataclasses.replace(recipe, **{**({"faults": ()} if "kind" in changed else {}), **changed})
+    first, again, second = (
+        find(one.kind).prepare(Question(one.samples, FaultPlan(), one), tmp_path).root for one in (recipe, recipe, other)
+    )
+    assert first == again != second
+
+
+def test_the_trials_of_a_corpus_share_its_cache(tmp_path: Path) -> None:
+    """The second trial over a corpus finds what the first one made; a trial over another corpus makes its own."""
+    clean, ranks = (trials.question(CONVERTED, "clean", Topology(0, ranks), "jsonl") for ranks in (1, 2))
+    damaged = trials.question(CONVERTED, "one-bad", Topology(), "jsonl")
+
+    def made(spec: TrialSpec) -> dict[Path, int]:
+        return {path: path.stat().st_ino for path in Path(f"{spec.root}.made").iterdir() if not path.name.endswith(".lock")}
+
+    trials.put([clean, damaged], tmp_path / "first")
+    first = made(clean)
+    assert len(first) == len(made(damaged)) == 1
+    assert not set(first) & set(made(damaged))
+    trials.put([ranks], tmp_path / "second")
+    assert made(ranks) == first
 
 
 def test_a_job_without_a_source_lists_no_samples() -> None:

@@ -28,6 +28,7 @@ from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.options import Options
 from badbatch.conformance.report import terminal
 from badbatch.conformance.scenarios import disk as disk_scenarios
+from badbatch.harness.corpus import make, pipes
 from badbatch.harness.corpus.base import State
 from badbatch.harness.corpus.damage import disk_faults
 from badbatch.harness.corpus.damage.lines.cut_file import CutFile
@@ -462,13 +463,18 @@ def test_a_trial_in_memory_has_no_corpus_to_keep(tmp_path: Path, capsys: pytest.
     assert "reads no corpus" in capsys.readouterr().err
 
 
-def test_two_trials_with_slow_pipes_do_not_rob_each_other(tmp_path: Path) -> None:
-    """Each has its own pipes, which deliver the whole picture, late, and are removed with the trial."""
+def test_two_trials_with_slow_pipes_do_not_rob_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its own pipes, which deliver the whole picture, late, and are removed with the trial.
+
+    The process that schedules the trials neither makes their corpora nor feeds their pipes: other trials would wait for it.
+    """
     pytest.importorskip("torch")
     loader = "fixtures.pipelines.pillow_folder:raising"
     specs = [
         trials.question(loader, "slow-read", Topology(workers), "imagefolder", timeout_s=20.0) for workers in (1, 2)
     ]
+    for module, name in ((make, "make"), (pipes, "feeding")):
+        monkeypatch.setattr(module, name, lambda *given, **more: pytest.fail("in the process that schedules the trials"))
     judged = trials.put(specs, tmp_path)
     assert [line for trial in judged.values() for line in trial.unexplained] == []
     for trial in judged.values():

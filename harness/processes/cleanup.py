@@ -43,7 +43,7 @@ def clear_away(folder: Path, pids: set[int], standing: Segments) -> list[dict[st
         The segments, in the form of :attr:`~badbatch.harness.trial.history.Ended.leftovers`.
     """
     remove_temporary_folder(folder)
-    for name in ("cache", "corpus", "work"):
+    for name in ("cache", "corpus", "corpus.made", "work"):
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in folder.glob("events-*.bin"):
         pids = pids | _recorded_pids(path)

@@ -27,7 +27,6 @@ from ..errors import HarnessError, LoaderError
 from ..trial import endings
 from ..trial.history import History
 from ..trial.spec import TrialSpec
-from .lent import Lent
 from .process_tree import end_tree
 
 _READY_WITHIN_S = 120.0  # importing torch from a cold disk, under load
@@ -65,7 +64,6 @@ class Supervisor:
         self.loader = loader
         self.directory = os.path.abspath(directory)
         self._running: dict[int, tuple[Path, float, int]] = {}
-        self._lent = Lent()
         self._count = 0
         self._input = b""
         self._ready: dict[str, Any] = {}
@@ -142,14 +140,12 @@ class Supervisor:
         folder = folder.absolute()  # the trial runs elsewhere, and may change its directory
         folder.mkdir(parents=True, exist_ok=True)
         self._count += 1
-        spec = self._lent.lend(self._count, spec, folder)
         spec.write(folder / endings.TRIAL)
         self._running[self._count] = (folder, time.monotonic() + spec.deadline_s + _PATIENCE_S, 0)
         try:
             self._send({"run": self._count, "folder": str(folder)})
         except HarnessError:  # it was not started
             del self._running[self._count]
-            self._lent.end(self._count)
             raise
         return self._count
 
@@ -163,7 +159,6 @@ class Supervisor:
             number = message["ended"]
             if number in self._running:
                 folder, _, _ = self._running.pop(number)
-                self._lent.end(number)
                 yield number, folder
         now = time.monotonic()
         for number, (folder, patience, told) in list(self._running.items()):
@@ -212,7 +207,6 @@ class Supervisor:
                     os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
         self._log.close()
-        self._lent.end()
         self._running.clear()
 
     def __enter__(self) -> Supervisor:

@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 
+from ..sources.base import find as find_source
 from ..trial import endings, torn
 from ..trial.event_log import Actor, Recorder, begin_log
 from ..trial.phases import ends_by_signal, lives
@@ -126,7 +127,8 @@ class TrialSupervisor:
             self._ranks[self._start_rank(rank, life)] = rank
         by_signal = ends_by_signal(spec.phases, life)
         self._sender = Sender(spec, life[-1], self._folder, self._ranks) if by_signal else None
-        return self._watch(began)
+        with find_source(spec.source).supply(spec):
+            return self._watch(began)
 
     def _goes_on_after(self, life: range) -> bool:
         """Whether the phases of another process can follow: these ended as they should."""

@@ -189,7 +189,7 @@ class Zygote:
             die_with_parent(signal.SIGTERM, zygote)
             self._control.close()
             os.environ["MASTER_PORT"] = str(port)
-            spec = TrialSpec.read(folder / endings.TRIAL)
+            spec = _with_what_it_reads(folder)
             TrialSupervisor(spec, folder, lambda rank, phases: self._start_rank(spec, folder, rank, phases), standing).run()
             code = 0
         except BaseException:
@@ -276,6 +276,17 @@ def _preload(loader: str, source: Source) -> None:
         raise LoaderError(
             f"{loader}: source {source.name!r} needs {error.name}, which is not installed: install it, or declare other sources"
         ) from error
+
+
+def _with_what_it_reads(folder: Path) -> TrialSpec:
+    """The trial in a folder, after what only this trial may read was made."""
+    from ..sources.base import find
+
+    spec = TrialSpec.read(folder / endings.TRIAL)
+    lent = find(spec.source).lend(spec, folder)
+    if lent is not spec:
+        lent.write(folder / endings.TRIAL)
+    return lent
 
 
 def one_thread() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -103,8 +103,15 @@ class Source(Protocol):
         """
         ...
 
-    def lend(self, spec: TrialSpec, folder: Path) -> tuple[TrialSpec, ExitStack]:
-        """The trial with what only it may read, in its own folder, until the stack is closed."""
+    def lend(self, spec: TrialSpec, folder: Path) -> TrialSpec:
+        """The trial with what only it may read, made in its own folder. Called once, in the process that owns the trial."""
+        ...
+
+    def supply(self, spec: TrialSpec) -> AbstractContextManager[object]:
+        """While it is open, what the trial reads is supplied, where files alone do not supply it.
+
+        Opened after the processes of the trial were started, since it may start threads.
+        """
         ...
 
     def enter(self, spec: TrialSpec, rank: int, folder: Path) -> None:

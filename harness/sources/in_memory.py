@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +62,13 @@ class InMemory:
         """There is nothing to look at."""
         raise UserError(f"{spec.id} reads no corpus: its samples are made in memory, so leave --keep-corpus out")
 
-    def lend(self, spec: TrialSpec, folder: Path) -> tuple[TrialSpec, ExitStack]:
+    def lend(self, spec: TrialSpec, folder: Path) -> TrialSpec:
         """Every process has its own data set."""
-        return spec, ExitStack()
+        return spec
+
+    def supply(self, spec: TrialSpec) -> AbstractContextManager[object]:
+        """The data set supplies itself."""
+        return nullcontext()
 
     def enter(self, spec: TrialSpec, rank: int, folder: Path) -> None:
         """Nothing outside the data set needs to be prepared."""

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,23 +81,23 @@ class OnDisk:
             )
         return dataclasses.replace(spec, root=str(root.resolve()))
 
-    def lend(self, spec: TrialSpec, folder: Path) -> tuple[TrialSpec, ExitStack]:
-        """If the corpus has slow pipes: a separate corpus for the trial, with a writer.
-
-        Two readers of one pipe would split the bytes.
-        """
-        from ..corpus.base import State
+    def lend(self, spec: TrialSpec, folder: Path) -> TrialSpec:
+        """If the corpus has slow pipes: a separate corpus for the trial. Two readers of one pipe would split the bytes."""
         from ..corpus.facts import recipe_of
         from ..corpus.make import make
-        from ..corpus.pipes import feeding
 
-        fed = ExitStack()
-        if spec.stored is None or not spec.stored.with_state(State.SLOW.value):
-            return spec, fed
+        if not _has_slow_pipes(spec):
+            return spec
+        assert spec.stored is not None
         root = str(folder / "corpus")
         make(root, recipe_of(spec.stored), jobs=1)
-        fed.enter_context(feeding(root))
-        return dataclasses.replace(spec, root=root), fed
+        return dataclasses.replace(spec, root=root)
+
+    def supply(self, spec: TrialSpec) -> AbstractContextManager[object]:
+        """A writer for each slow pipe."""
+        from ..corpus.pipes import feeding
+
+        return feeding(spec.root) if _has_slow_pipes(spec) and spec.root is not None else nullcontext()
 
     def enter(self, spec: TrialSpec, rank: int, folder: Path) -> None:
         """Instrument this process and those that it will start."""
@@ -124,6 +124,12 @@ class OnDisk:
     def truth(self, spec: TrialSpec) -> Truth:
         """What the manifest said when the trial was prepared."""
         return StoredTruth(spec, self.walk)
+
+
+def _has_slow_pipes(spec: TrialSpec) -> bool:
+    from ..corpus.base import State
+
+    return spec.stored is not None and bool(spec.stored.with_state(State.SLOW.value))
 
 
 def _difference(before: Stored, now: Stored) -> str:
