@@ -106,7 +106,8 @@ def merge(runs: list[list[Verdict]]) -> list[Verdict]:
         for verdict in verdicts:
             by_check[verdict.check].append(verdict)
     for several in by_check.values():
-        worst = min(several, key=lambda verdict: order.index(verdict.mark))
+        # What explains a failure in one run does not explain it where the failure also occurs without it.
+        worst = min(several, key=lambda verdict: (order.index(verdict.mark), verdict.mark is Mark.FAIL and bool(verdict.cause)))
         failed = sum(verdict.mark is Mark.FAIL for verdict in several)
         if len({verdict.mark for verdict in several}) > 1:
             worst = dataclasses.replace(worst, flaky=(failed, len(several)))

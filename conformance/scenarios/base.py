@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...harness.faults import Fault
+from ...harness.faults import Effect, Fault
+from ...harness.faults.exit import Exit
 from ...harness.faults.hang import Hang
 from ...harness.plan import FaultPlan
 from ...harness.sources.base import Question, in_memory
@@ -60,6 +61,13 @@ class Scenario:
     def strikes_process(self) -> bool:
         """Whether the fault kills or stops the reading process, or blocks all of its threads."""
         return self.needs_workers and not isinstance(self.fault, Hang)
+
+    @property
+    def kills(self) -> str:
+        """How the fault ends the reading process: by a ``signal``, or with ``exit 1``; empty: it does not end it."""
+        if self.fault is None or self.fault.effect is not Effect.CRASH:
+            return ""
+        return f"exit {self.fault.code}" if isinstance(self.fault, Exit) else "signal"
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -61,6 +61,10 @@ class DiskScenario(Scenario):
         return any(known[strike.fault].effect is Effect.CRASH for damage in self.on.values() for strike in damage.strikes)
 
     @property
+    def kills(self) -> str:
+        return "signal" if self.strikes_process else ""
+
+    @property
     def sources(self) -> tuple[str, ...]:
         return tuple(self.on)
 
