@@ -15,6 +15,7 @@ import click
 import psutil
 import pytest
 from badbatch.conformance.commands import cli, explain, glossary
+from badbatch.conformance.commands.kinds import KINDS
 from badbatch.conformance.commands.progress import Progress
 from badbatch.conformance.report import jsonfile, terminal
 from badbatch.conformance.report.digest import SIGNS
@@ -99,7 +100,7 @@ def test_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"{code.value}  {code.meaning}" in text
 
 
-@pytest.mark.parametrize("kind", cli.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_everything_is_explained(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each name of each registry is listed on its own line, and explained with its title."""
     assert run("list", kind) == 0
@@ -123,7 +124,7 @@ def test_overview(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a name, everything that can be explained is named."""
     assert run("explain") == 0
     words = [word.strip() for word in " ".join(capsys.readouterr().out.split()).split(",")]
-    for kind in cli.KINDS:
+    for kind in KINDS:
         assert set(explain.names_of(kind)[1:-1]) <= set(words)
 
 
@@ -140,7 +141,7 @@ def test_without_arguments_each_command_lists_its_names(capsys: pytest.CaptureFi
         assert said in out and err == ""
     assert run("list") == 0
     counts = {line.split()[0]: int(line.split()[1]) for line in capsys.readouterr().out.split("\n\n")[0].splitlines()}
-    assert counts == {kind: len(explain.names_of(kind)) for kind in cli.KINDS}
+    assert counts == {kind: len(explain.names_of(kind)) for kind in KINDS}
 
 
 def test_the_words_of_reports_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
