@@ -31,6 +31,7 @@ from ...harness.trial.spec import TrialSpec
 from ...harness.trial.torn import UNWRITABLE
 from ..judging.doubts import disturbance
 from .artifacts import slug
+from .forking import Forking
 
 _WAITING_PER_BUSY = 16  # trials that mostly wait need little processor time: run this many for each that computes
 _BEGINNING_S = 1.0  # but starting one costs as much as any other, for at least this long
@@ -60,6 +61,8 @@ class Task:
     """Others wait for it: after a disturbance it is run again at once, and not alone."""
     disturbed: int = 0
     """How many runs were useless: the trial was lost, or the machine killed it."""
+    forked: Done | None = None
+    """How it ended in a fork, if it is run in a fresh interpreter to find out whether the fork was at fault."""
 
 
 class Done(NamedTuple):
@@ -74,6 +77,7 @@ class Done(NamedTuple):
 class _UnderWay(NamedTuple):
     task: Task
     since: float
+    fresh: bool
 
 
 class Pool:
@@ -114,6 +118,8 @@ class Pool:
         self._over: collections.deque[tuple[int, Path]] = collections.deque()
         self._folders = 0
         self._restarts = 0
+        self._forking = Forking()
+        self._started_as = "", ""
         try:
             self.scratch = Path(tempfile.mkdtemp(prefix="badbatch-"))
         except OSError as error:  # tempfile itself tries several folders, and its message lists them
@@ -144,7 +150,23 @@ class Pool:
             self._supervisor = Supervisor(
                 self.loader, self.directory, self._isolation, sources=self._sources, scratch=self.scratch
             )
+            self._started_as = self._supervisor.isolation, self._supervisor.isolation_why
         return self._supervisor
+
+    @property
+    def isolation(self) -> str:
+        """``fork`` or ``spawn``: how trials are started now."""
+        return "spawn" if self._forking.why else self._started_as[0]
+
+    @property
+    def isolation_why(self) -> str:
+        """Why it is not ``fork``; empty if it is."""
+        return self._forking.why or self._started_as[1]
+
+    @property
+    def may_learn_to_spawn(self) -> bool:
+        """Whether trials are forks, and the user left that open."""
+        return self._isolation == "auto" and self.isolation == "fork"
 
     @property
     def supervisor(self) -> Supervisor:
@@ -177,14 +199,17 @@ class Pool:
             self._supervisor.close(keep_scratch=True)
             self._supervisor = None
 
-    def run(self, specs: Iterable[TrialSpec]) -> Iterator[tuple[TrialSpec, History]]:
+    def run(self, specs: Iterable[TrialSpec], *, gate: bool = False) -> Iterator[tuple[TrialSpec, History]]:
         """Run trials, and yield each with its history when it ends, in the order in which they end.
 
         The trial's folder is removed when the next one is requested. Leaving the iterator early ends the other trials.
+
+        Args:
+            gate: others wait for them.
         """
         self.start()
         for spec in specs:
-            self.submit(Task(lambda spec=spec: spec))  # type: ignore[misc]
+            self.submit(Task(lambda spec=spec: spec, gate=gate))  # type: ignore[misc]
         try:
             while self.busy:
                 for done in self.advance():
@@ -195,15 +220,18 @@ class Pool:
             if self.busy:
                 self.cancel()
 
-    def histories(self, specs: Iterable[TrialSpec]) -> list[History]:
+    def histories(self, specs: Iterable[TrialSpec], *, gate: bool = False) -> list[History]:
         """The histories of some trials, in their order.
+
+        Args:
+            gate: others wait for them.
 
         Raises:
             UserError: there is no space for their records.
         """
         asked = list(specs)
         try:
-            found = {id(spec): history for spec, history in self.run(asked)}
+            found = {id(spec): history for spec, history in self.run(asked, gate=gate)}
         except OSError as error:
             if error.errno not in UNWRITABLE:
                 raise
@@ -241,17 +269,30 @@ class Pool:
         while self._over:  # stored on the object, so that an error of the caller over one of them does not lose the others
             number, folder = self._over.popleft()
             if number in self._under_way:
-                yield from self._ended(self._under_way.pop(number).task, folder)
+                yield from self._ended(self._under_way.pop(number), folder)
 
-    def _ended(self, task: Task, folder: Path) -> Iterator[Done]:
+    def _ended(self, run: _UnderWay, folder: Path) -> Iterator[Done]:
+        task = run.task
         history = _record(task, folder)
+        done = Done(task, history, folder)
         if disturbance(history) and task.disturbed + 1 < _TRIES:
             task.disturbed += 1
             task.alone = not task.gate  # so that what disturbs it does not disturb other trials
             shutil.rmtree(folder, ignore_errors=True)
             self.submit(task)
+        elif self._forking.why and not run.fresh:  # it was under way when that was found out
+            shutil.rmtree(folder, ignore_errors=True)
+            self.submit(task)
+        elif task.gate and self.may_learn_to_spawn and task.forked is None and self._forking.doubts(history):
+            task.forked = done
+            self.submit(task)
+        elif task.forked is not None:
+            worse, better = (task.forked, done) if self._forking.compare(task.forked.history, history) else (done, task.forked)
+            task.forked = None
+            shutil.rmtree(worse.folder, ignore_errors=True)
+            yield better
         else:
-            yield Done(task, history, folder)
+            yield done
 
     def _start_again(self) -> list[tuple[int, Path]]:
         """Start a new zygote in place of one that was killed; returns the trials that were lost with it.
@@ -290,12 +331,13 @@ class Pool:
         spec = task.spec = task.spec or task.begin()
         if spec is None:
             return False
+        fresh = bool(self._forking.why) or task.forked is not None
         try:
-            number = self.supervisor.start(spec, self.folder(spec.id))
+            number = self.supervisor.start(spec, self.folder(spec.id), fresh=fresh)
         except HarnessError:
             heapq.heappush(queue, entry)
             raise
-        self._under_way[number] = _UnderWay(task, time.monotonic())
+        self._under_way[number] = _UnderWay(task, time.monotonic(), fresh)
         return True
 
     def folder(self, name: str) -> Path:

@@ -11,10 +11,26 @@ from ...harness.trial.spec import Topology, TrialSpec
 from ..judging import probe
 from ..options import Options
 from ..scenarios.topologies import unsupported
+from .forking import fails
+from .pool import Pool
 from .questions import Questions
 
 _SEVERAL = 2  # workers: with a single one, its short batch would be the last of the rank
 _MOST_IN_A_BATCH = 8
+
+
+def probed(pool: Pool, clean: Callable[[TrialSpec], TrialSpec], specs: Sequence[TrialSpec]) -> list[History]:
+    """The histories of some probes, in their order. If one hangs, its clean trial shows whether forks are at fault.
+
+    Args:
+        clean: the clean trial in the topology of a trial.
+    """
+    found = pool.histories(specs)
+    suspected = [clean(history.spec) for history in found if fails(history)] if pool.may_learn_to_spawn else []
+    if not suspected:
+        return found
+    pool.histories(dict.fromkeys(suspected), gate=True)
+    return found if pool.may_learn_to_spawn else pool.histories(specs)
 
 
 def complete(

@@ -123,6 +123,10 @@ class Questions:
         """The trial of a scenario by its name, whether it is selected or not."""
         return self.trial(scenarios.find(scenario, source), source, topology, contract)
 
+    def clean(self, spec: TrialSpec) -> TrialSpec:
+        """The clean trial in the topology of a trial."""
+        return self.named(CLEAN, spec.source, spec.topology, spec.contract)
+
     def trial(self, scenario: Scenario, source: str, topology: Topology, contract: Contract) -> TrialSpec:
         """One trial."""
         options = self.options

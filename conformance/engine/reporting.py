@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...harness.contract.job import Contract
-from ...harness.processes.supervisor import Supervisor
 from ...harness.processes.temporary_folder import about_long_paths
 from .. import known
 from ..diagnoses.comparing import compared
@@ -42,27 +41,33 @@ class Reporting:
         return list(verdicts)
 
     def report(
-        self, results: Sequence[TrialResult], contracts: Mapping[str, Contract], supervisor: Supervisor, trouble: str = ""
+        self,
+        results: Sequence[TrialResult],
+        contracts: Mapping[str, Contract],
+        versions: dict[str, str],
+        isolation: tuple[str, str],
+        trouble: str = "",
     ) -> Report:
         """The report over some results, with known failures applied.
 
         Args:
-            supervisor: knows the versions and the isolation.
+            isolation: how trials were started, and why it was not by a fork.
             trouble: why folders of trials were not kept.
         """
         verdicts = compared(verdict for result in results for verdict in result.verdicts)
         verdicts, stale = known.apply(verdicts, self._entries)
-        notes = (supervisor.isolation_why, self._about_timeouts(results), about_long_paths(), trouble)
+        used, why = isolation
+        notes = (f"trials run in fresh interpreters: {why}" if why else "", self._about_timeouts(results), about_long_paths(), trouble)
         return Report(
             loader=self._loader,
             contracts=dict(contracts),
-            versions=supervisor.versions,
+            versions=versions,
             seed=self._options.seed,
             run=self._run,
             trials=tuple(results),
             verdicts=tuple(verdicts),
             stale_known=tuple(stale),
-            isolation=supervisor.isolation,
+            isolation=used,
             notes=tuple(note for note in notes if note),
         )
 

@@ -7,8 +7,8 @@ import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
+from ...harness.contract.choices import Isolation
 from ...harness.errors import UserError
 from ...harness.processes.supervisor import Supervisor
 from ...harness.sources.base import find as find_source
@@ -44,7 +44,7 @@ def judge_stored(path: Path) -> tuple[Report, list[History]]:
 def replay_stored(
     path: Path,
     keep: Path | None = None,
-    isolation: Literal["auto", "fork", "spawn"] = "auto",
+    isolation: Isolation = "auto",
     keep_corpus: Path | None = None,
 ) -> tuple[Report, list[History]]:
     """Run a stored trial, or all trials of a stored relation, again, and judge them.
@@ -70,7 +70,7 @@ def replay_stored(
         specs = _with_corpora(specs, Path(scratch), keep_corpus)
         if keep is not None:
             write_relation(keep, relation.id, list(specs))
-        with Supervisor(first.loader, first.directory, isolation) as supervisor:
+        with Supervisor(first.loader, first.directory, single.as_recorded(folders[relation.subject], isolation)) as supervisor:
             for role, spec in specs.items():
                 histories[role] = supervisor.run(spec, (Path(scratch) if keep is None else keep) / role)
                 if keep is not None:

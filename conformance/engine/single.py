@@ -97,7 +97,7 @@ def replay(
         spec = source.make_again(spec, keep_corpus)
     with tempfile.TemporaryDirectory(prefix="badbatch-") as scratch:
         folder = Path(scratch) / "trial" if keep is None else keep
-        with Supervisor(spec.loader, spec.directory, isolation) as supervisor:
+        with Supervisor(spec.loader, spec.directory, as_recorded(path, isolation)) as supervisor:
             history = supervisor.run(source.restore(spec, Path(scratch)), folder)
             # Whether the loader is clean today is not known.
             context = dataclasses.replace(contexts.read(trial_file(path).parent), clean="")
@@ -105,6 +105,14 @@ def replay(
                 keep_pictures(history, judge(history))
                 contexts.write(keep, context)
             return report_on(history, supervisor.versions, supervisor.isolation, kept=keep is not None, context=context), history
+
+
+def as_recorded(path: Path, isolation: Isolation) -> Isolation:
+    """How to start a stored trial: as it was started before, unless the user chose."""
+    home = trial_file(path).parent
+    if isolation != "auto" or not (home / endings.ENDED).exists():
+        return isolation
+    return "spawn" if History.load(home).ended.isolation == "spawn" else isolation
 
 
 def read_trial(path: Path) -> TrialSpec:

@@ -122,7 +122,7 @@ class Suite:
         Raises:
             LoaderError: the loader cannot be judged: it cannot be built, iterated or read.
         """
-        run = self._pool.histories
+        run = functools.partial(probing.probed, self._pool, self._questions.clean)
         self._trials.complete(functools.partial(probing.complete, questions=self._questions, options=self.options, run=run))
 
     def only(self, wanted: Collection[tuple[str, str]]) -> None:
@@ -229,7 +229,9 @@ class Suite:
     def _report(self, results: list[TrialResult]) -> Report:
         if self._boundary is None:
             raise RuntimeError("Suite.start() has not been called")
-        return self._reporting.report(results, self._trials.contracts, self._boundary, self.trouble)
+        return self._reporting.report(
+            results, self._trials.contracts, self._boundary.versions, (self._pool.isolation, self._pool.isolation_why), self.trouble
+        )
 
     def _advance(self) -> bool:
         """Start the trials that can start, wait a moment, judge those that have ended; return whether any has."""

@@ -131,8 +131,11 @@ class Supervisor:
         """The running trials, by number, with their folders."""
         return {number: folder for number, (folder, _, _) in self._running.items()}
 
-    def start(self, spec: TrialSpec, folder: Path) -> int:
+    def start(self, spec: TrialSpec, folder: Path, *, fresh: bool = False) -> int:
         """Start a trial in its own folder; returns the number by which :meth:`finished` names it.
+
+        Args:
+            fresh: in fresh interpreters, whatever the isolation is.
 
         Raises:
             HarnessError: the zygote has died; the trial was not started.
@@ -143,7 +146,7 @@ class Supervisor:
         spec.write(folder / endings.TRIAL)
         self._running[self._count] = (folder, time.monotonic() + spec.deadline_s + _PATIENCE_S, 0)
         try:
-            self._send({"run": self._count, "folder": str(folder)})
+            self._send({"run": self._count, "folder": str(folder), "fresh": fresh})
         except HarnessError:  # it was not started
             del self._running[self._count]
             raise

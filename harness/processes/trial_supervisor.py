@@ -54,9 +54,13 @@ class TrialSupervisor:
     Args:
         start_rank: starts one rank for some phases and returns its pid; forks here, or runs a fresh interpreter.
         standing: the segments of shared memory that existed before the trial.
+        isolation: ``fork`` or ``spawn``: how ranks are started.
     """
 
-    def __init__(self, spec: TrialSpec, folder: Path, start_rank: Callable[[int, range], int], standing: Segments) -> None:
+    def __init__(
+        self, spec: TrialSpec, folder: Path, start_rank: Callable[[int, range], int], standing: Segments, isolation: str
+    ) -> None:
+        self._isolation = isolation
         self._spec = spec
         self._folder = folder
         self._start_rank = start_rank
@@ -112,6 +116,7 @@ class TrialSupervisor:
             "evidence": evidence,
             "cut_at": cut_at,
             "why": self._why,
+            "isolation": self._isolation,
         }
         partial = self._folder / "ended.partial"
         partial.write_text(json.dumps(ended), encoding="utf-8")

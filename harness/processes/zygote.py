@@ -3,7 +3,7 @@
 It communicates with the supervisor over one socket, one JSON object in each line:
 
 - first, to it: ``{"loader", "directory", "isolation", "sources"}``; from it: ``{"ready": {...}}`` or ``{"failed": "one line"}``;
-- then, to it: ``{"run": number, "folder": path}``, ``{"stop": number}``, ``{"kill": number}``; from it: ``{"ended":
+- then, to it: ``{"run": number, "folder": path, "fresh": bool}``, ``{"stop": number}``, ``{"kill": number}``; from it: ``{"ended":
   number}``.
 
 When the socket closes, the zygote ends every trial and itself: nothing outlives the supervisor.
@@ -12,6 +12,7 @@ When the socket closes, the zygote ends every trial and itself: nothing outlives
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -155,7 +156,7 @@ class Zygote:
             self._get_ready_for_ranks(folder)
             standing = standing_segments()
             port = self._ports.take()
-            pid = self._fork_supervisor(folder, standing, port)
+            pid = self._fork_supervisor(folder, standing, port, fork=self._fork_ranks and not message["fresh"])
             self._supervisors[pid] = message["run"], folder, standing
             self._port_of[pid] = port
             return
@@ -175,7 +176,7 @@ class Zygote:
                 rehearse()
                 settle()
 
-    def _fork_supervisor(self, folder: Path, standing: Segments, port: int) -> int:
+    def _fork_supervisor(self, folder: Path, standing: Segments, port: int, *, fork: bool) -> int:
         zygote = os.getpid()
         pid = os.fork()
         if pid:
@@ -190,7 +191,8 @@ class Zygote:
             self._control.close()
             os.environ["MASTER_PORT"] = str(port)
             spec = _with_what_it_reads(folder)
-            TrialSupervisor(spec, folder, lambda rank, phases: self._start_rank(spec, folder, rank, phases), standing).run()
+            start = functools.partial(self._start_rank, spec, folder, fork)
+            TrialSupervisor(spec, folder, start, standing, "fork" if fork else "spawn").run()
             code = 0
         except BaseException:
             import traceback
@@ -199,10 +201,10 @@ class Zygote:
         finally:
             os._exit(code)
 
-    def _start_rank(self, spec: TrialSpec, folder: Path, rank: int, phases: range) -> int:
+    def _start_rank(self, spec: TrialSpec, folder: Path, fork: bool, rank: int, phases: range) -> int:
         # A process that gets a signal must end like a script, with everything that an interpreter does at its end. So
         # it is not a fork.
-        if not self._fork_ranks or ends_by_signal(spec.phases, phases):
+        if not fork or ends_by_signal(spec.phases, phases):
             return fresh_rank(folder, rank, phases)
         supervisor = os.getpid()
         return os.fork() or self._be_rank(spec, folder, rank, phases, supervisor)

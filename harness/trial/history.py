@@ -39,6 +39,8 @@ class Ended:
     """For a trial that was cut: when, on the clock of the events (nanoseconds)."""
     why: str = ""
     """For a trial that stalled: what proves that it would not have ended; empty: nothing happened for a long time."""
+    isolation: str = "fork"
+    """``fork`` or ``spawn``: how its ranks were started."""
 
     def __str__(self) -> str:
         if self.cut:
