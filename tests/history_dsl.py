@@ -121,13 +121,14 @@ def history_of(
         plan: the faults; samples of ``fault…`` that it lacks raise OSError.
         output: what the trial printed.
         helpers: how many processes of the loader still lived when the trial was cut.
-        settings: further fields of the trial's spec, and ``stacks``: those of its processes, when it was cut.
+        settings: further fields of the trial's spec, and ``stacks``: those of its processes, when it was cut; ``set_epoch``: the
+            loader has that method.
 
     Raises:
         ValueError: a token that means nothing.
     """
     tokens = story.split()
-    stacks = settings.pop("stacks", "")
+    stacks, told_epochs = settings.pop("stacks", ""), settings.pop("set_epoch", False)
     faults = dict(plan or {})
     for match in re.finditer(r"\bfault(\d+)", story):
         faults.setdefault(int(match.group(1)), Raise())
@@ -140,14 +141,14 @@ def history_of(
         directory="/",
         scenario=settings.pop("scenario", "clean" if not faults else "one-bad"),
         source=settings.pop("source", "map"),
-        topology=Topology(workers, ranks),
+        topology=settings.pop("topology", Topology(workers, ranks)),
         plan=FaultPlan(faults),
         contract=contract,
         samples=samples,
         batch_size=batch,
         **settings,
     )
-    return dataclasses.replace(_Teller(spec, output, helpers).tell(tokens), stacks=stacks)
+    return dataclasses.replace(_Teller(spec, output, helpers, told_epochs).tell(tokens), stacks=stacks)
 
 
 def ledger_of(history: History) -> Ledger:
@@ -181,8 +182,9 @@ class _Stage(enum.IntEnum):
 
 
 class _Teller:
-    def __init__(self, spec: TrialSpec, output: str, helpers: int) -> None:
+    def __init__(self, spec: TrialSpec, output: str, helpers: int, set_epoch: bool) -> None:
         self._spec = spec
+        self._set_epoch = set_epoch
         self._output = output
         self._evidence = tuple({"pid": _HELPER_PID + number, "name": "helper", "state": "sleeping"} for number in range(helpers))
         self._now = 0
@@ -289,11 +291,13 @@ class _Teller:
         if self._stages[self._rank] is not _Stage.BUILT:
             self._go_on_to(_Stage.BETWEEN)
         self._epochs[self._rank] += 1
-        if self._epochs[self._rank] > self._spec.phases[self._phases[self._rank]].last_epoch:
-            self._phases[self._rank] = min(self._phases[self._rank] + 1, len(self._spec.phases) - 1)
+        phases, phase = self._spec.phases, self._phases[self._rank]
+        if self._epochs[self._rank] > phases[phase].last_epoch and phase + 1 < len(phases):
+            self._phases[self._rank] += 1
+            self._epochs[self._rank] = phases[phase + 1].first_epoch
         self._steps[self._rank] = 0
         self._stages[self._rank] = _Stage.EPOCH
-        self._write(Kind.EPOCH)
+        self._write(Kind.EPOCH, flags=self._set_epoch)
 
     def _go_on_to(self, stage: _Stage) -> None:
         """Record what a consumer does on its way to a stage, unless it has been there."""

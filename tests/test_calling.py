@@ -296,6 +296,48 @@ def test_a_drop_in_gets_persistent_workers_if_its_signature_names_them() -> None
     assert "persistent_workers" not in options
 
 
+def test_what_a_drop_in_promises_of_its_order_follows_from_its_signature() -> None:
+    """One that takes no ``shuffle`` need not shuffle, and one that takes no ``generator`` has no order of the seed."""
+
+    class Seeded:
+        def __init__(self, dataset: Any, shuffle: bool = False, generator: Any = None) -> None:
+            pass
+
+    class Unseeded:
+        def __init__(self, dataset: Any, shuffle: bool = False) -> None:
+            pass
+
+    class Open:
+        def __init__(self, dataset: Any, **options: Any) -> None:
+            pass
+
+    @loader(shuffles=True, order="seeded")
+    class Declared(_Loader):
+        pass
+
+    def promised(found: Any) -> tuple[bool | None, str | None]:
+        contract = describe("mod:x", found).contract("map")
+        return contract.shuffles, contract.order
+
+    assert (None, None) == promised(Seeded) == promised(Open) == promised(lambda job: job)
+    assert (None, "free") == promised(Unseeded)
+    assert (False, "free") == promised(_Loader)
+    assert (True, "seeded") == promised(Declared)
+
+
+def test_the_sampler_of_a_loader_gets_the_epoch_if_the_loader_has_no_method_for_it() -> None:
+    """As a training script does for torch's DataLoader with a DistributedSampler."""
+
+    def factory(asked: Job) -> Any:
+        return torch.utils.data.DataLoader(asked.dataset, sampler=DistributedSampler(asked.dataset, 2, 0))  # type: ignore[arg-type]
+
+    built = build(describe("mod:x", factory), job(world_size=2))
+    assert built.set_epoch is not None
+    built.set_epoch(7)
+    assert built.loader.sampler.epoch == 7
+    assert build(describe("mod:x", lambda asked: [1]), job()).set_epoch is None
+
+
 def test_a_shuffled_drop_in_is_shuffled_by_the_seed() -> None:
     """The order comes from a generator of the job's seed, the same each time."""
     orders = []
@@ -353,7 +395,7 @@ def test_torch_s_own_loader_is_called_whole() -> None:
          Contract(sources=("map", "sharded_stream"), tail="exact", uneven_ranks=True, persistent_workers=True)),
         (loader(on_damage="mark")(lambda job: []), "map", Contract(on_damage="mark")),
         (loader(tail="drop", sources="map")(lambda dataset: []), "map",
-         Contract(tail="drop", sources=("map",), divisible=False)),
+         Contract(tail="drop", sources=("map",), divisible=False, shuffles=False, order="free")),
         (lambda job: [], "stream", Contract()),
     ],
 )

@@ -21,6 +21,7 @@ from badbatch.harness.faults.slow import Slow
 from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
+from badbatch.harness.trial.phases import plain, set_back
 from badbatch.harness.trial.spec import Topology
 from history_dsl import MARKS, RAISES, REFILLS, RESUMED, SKIPS, STOPS, SUBSTITUTES, broken, history_of
 
@@ -59,6 +60,9 @@ _THRICE = dataclasses.replace(RAISES, attempts=3)
 _BUDGET = dataclasses.replace(SKIPS, skip_budget=True)
 _IN_A_ROW: dict[str, Any] = {"plan": {s: Raise() for s in (4, 5, 6)}, "contract": _BUDGET, "max_consecutive_skips": 2}
 _APART: dict[str, Any] = {**_IN_A_ROW, "plan": {s: Raise() for s in (4, 5, 8)}}
+_SET_BACK: dict[str, Any] = {"shuffle": True, "phases": set_back(), "set_epoch": True}
+_A, _B, _C = "7,3,9,1 11,0,2,8 5,4,10,6 end", "2,8,0,11 4,6,5,10 9,1,3,7 end", "1,0,2,3 4,5,6,7 8,9,11,10 end"
+_IN_ORDER = "0-3 4-7 8-11 end"
 _FILES_GIVEN_UP = dataclasses.replace(SKIPS, blast_radius="file")
 _BATCHES_GIVEN_UP = dataclasses.replace(SKIPS, blast_radius="batch")
 
@@ -166,6 +170,12 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("fresh-epoch", "0-3 4-7 8-11 end epoch 0-3 4-7 8-11 end", {}),
     ("fresh-epoch", "0-3 break epoch 0-3 4-7 8-11 end", {"break_after": 1}),
     ("fresh-epoch", "0-3 fault5 raise 8-11 end epoch 0-3 4-7 8-11 end", {"plan": {5: Transient(failures=1)}}),
+    ("epochs-differ", f"{_A} epoch {_B} epoch {_A}", _SET_BACK),
+    ("epochs-differ", f"{_A} epoch {_B} epoch {_C}", {**_SET_BACK, "set_epoch": False}),
+    ("epochs-differ", f"{_A} epoch {_B} epoch {_C}", {**_SET_BACK, "contract": dataclasses.replace(RAISES, order="free")}),
+    ("epochs-differ", "0-3 end epoch 0-3 end epoch 0-3 end", {**_SET_BACK, "samples": 4}),  # too few to tell an order from chance
+    ("epochs-differ", f"{_A} epoch {_A} epoch {_A}".replace("end", "raise:OSError:no_disk end"), _SET_BACK),
+    ("epochs-differ", f"{_A} epoch {_A[:-4]} ask stalled", _SET_BACK),  # an epoch that was cut is not compared
     ("resume-exact", "0-3 saved resumed 4-7 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
     ("resume-exact", "0-3 saved resumed raise@load:ValueError:another_version", {"phases": RESUMED, "contract": _REFUSES}),
     ("resume-exact", "0-3 saved resumed raise@load:ValueError:another_number_of_workers",
@@ -324,6 +334,16 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("fresh-epoch", "0-3 4-7 8-11 end raise@iter:RuntimeError:used_up", {"epochs": 2}),
     ("fresh-epoch", "0-3 break epoch 4-7 8-11 end", {"break_after": 1}),
     ("fresh-epoch", "0-3 break epoch 0-3 0-3 4-7 8-11 end", {"break_after": 1}),
+    ("epochs-differ", f"{_IN_ORDER} epoch {_B} epoch {_IN_ORDER}", _SET_BACK),
+    ("epochs-differ", f"{_IN_ORDER} epoch {_IN_ORDER} epoch {_IN_ORDER}",
+     {**_SET_BACK, "source": "stream", "contract": dataclasses.replace(RAISES, shuffles=True)}),
+    ("epochs-differ", "r0: 0,2 4,6 8,10 12,14 16 end r1: 1,3 5,7 9,11 13,15 0 end "  # padding begins again with the first
+     "r0: epoch 0,2 4,6 8,10 12,14 16 end r1: epoch 1,3 5,7 9,11 13,15 0 end",
+     {**_SET_BACK, "samples": 17, "batch": 2, "ranks": 2, "phases": plain(2)}),
+    ("epochs-differ", f"{_A} epoch {_A} epoch {_A}", _SET_BACK),
+    ("epochs-differ", f"{_A} epoch {_B} epoch {_B}", _SET_BACK),
+    ("epochs-differ", f"{_A} epoch {_B} epoch {_C}", _SET_BACK),
+    ("epochs-differ", f"{_A} epoch {_B} epoch {_A}", {**_SET_BACK, "set_epoch": False}),
     ("resume-exact", "0-3 saved resumed 0-3 4-7 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
     ("resume-exact", "0-3 saved resumed 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
     ("resume-exact", "0-3 saved resumed 4-7 8-11 end epoch 4-7 8-11 end", {"phases": RESUMED}),
@@ -432,3 +452,16 @@ def test_words_agree_with_numbers(check: str, story: str, trial: dict[str, Any],
     """One thing was, several were; an article fits its noun; a number of skips beside more ids says why they differ."""
     (violation, *_) = broken(check, history_of(story, **trial))
     assert words in f"{violation.promised}; {violation.happened}"
+
+
+@pytest.mark.parametrize(
+    ("trial", "reason"),
+    [
+        ({"contract": dataclasses.replace(RAISES, shuffles=False)}, "the loader does not shuffle (shuffles=False)"),
+        ({"source": "stream"}, "only a data set with an index must be shuffled, unless the loader declares shuffles=True"),
+    ],
+)
+def test_a_loader_that_need_not_shuffle(trial: dict[str, Any], reason: str) -> None:
+    """A loader may say that it does not; on a stream it must only if it says that it does."""
+    found = judge(history_of(f"{_IN_ORDER} epoch {_IN_ORDER} epoch {_IN_ORDER}", **{**_SET_BACK, **trial}))
+    assert [(v.mark, v.reason) for v in found if v.check == "epochs-differ"] == [(Mark.NA, reason)]

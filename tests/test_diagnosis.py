@@ -31,7 +31,7 @@ from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
-from badbatch.harness.trial.phases import Phase
+from badbatch.harness.trial.phases import Phase, set_back
 from badbatch.harness.trial.spec import Topology
 from fitting import undeclared
 from history_dsl import RAISES, RESUMED, SKIPS, STOPS, SUBSTITUTES, broken, diagnosed, history_of
@@ -59,6 +59,9 @@ _IDLE = (
     '  File "/lib/python3.11/threading.py", line 327 in wait\n'
     '  File "/site-packages/torch/utils/data/dataloader.py", line 725 in __next__\n'
 )
+_A, _B, _IN_ORDER = "7,3,9,1 11,0,2,8 5,4,10,6 end", "2,8,0,11 4,6,5,10 9,1,3,7 end", "0-3 4-7 8-11 end"
+_SET_BACK: dict[str, Any] = {"shuffle": True, "phases": set_back(), "set_epoch": True}
+_PERSISTENT: dict[str, Any] = {**_SET_BACK, "topology": Topology(2, persistent=True)}
 _FEEDER = '  File "/lib/python3.11/multiprocessing/queues.py", line 244, in _feed\nTypeError: cannot pickle\n'
 
 
@@ -193,9 +196,18 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("workers-kept-after-break", "no-leftovers", "0-3 break closing closed left:process:a_worker", {"break_after": 1}),
     ("helpers-not-ended", "no-leftovers", "0-3 4-7 8-11 end closing closed left:thread:prefetcher", {}),
     ("closing-waits-in-vain", "no-leftovers", "0-3 4-7 8-11 end closing +20s stalled", {"helpers": 2}),
+    ("shuffle-ignored", "epochs-differ", f"{_IN_ORDER} epoch {_IN_ORDER} epoch {_IN_ORDER}", _SET_BACK),
+    ("same-order-each-epoch", "epochs-differ", f"{_A} epoch {_A} epoch {_A}", _SET_BACK),
+    ("epoch-unknown-to-persistent-workers", "epochs-differ", f"{_A} epoch {_A} epoch {_A}", _PERSISTENT),
+    ("set-epoch-ignored", "epochs-differ", f"{_A} epoch {_B} epoch {_B.replace('2,8', '8,2')}", _SET_BACK),
 ]
 
 NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
+    # Only the first epoch is in order; the epoch is new each time; the workers do not stay; the loader has no set_epoch.
+    ("shuffle-ignored", "epochs-differ", f"{_IN_ORDER} epoch {_A} epoch {_IN_ORDER}", _SET_BACK),
+    ("same-order-each-epoch", "epochs-differ", f"{_A} epoch {_B} epoch {_B.replace('2,8', '8,2')}", _SET_BACK),
+    ("epoch-unknown-to-persistent-workers", "epochs-differ", f"{_A} epoch {_A} epoch {_A}", _SET_BACK),
+    ("set-epoch-ignored", "epochs-differ", f"{_A} epoch {_B} epoch {_A}", {**_SET_BACK, "set_epoch": False}),
     # Another thread than that of next() receives something.
     ("timeout-ends-at-first-byte", "correct-timeout", "w0:read0-3 0-3 w1:fault5 ask +13s stalled",
      {**_HUNG, "stacks": _RECEIVING.replace("__next__", "run") + "\n" + _IDLE}),

@@ -26,7 +26,7 @@ from fixtures.loaders.transport import WorkerTraceback, pack, unpack
 
 KNOWN = trials.ROOT / "fixtures" / "loaders" / "known-honest.toml"
 TOPOLOGIES = [Topology(workers, ranks) for workers in (0, 2) for ranks in (1, 2)]
-QUICK = ("clean", "drop-last", "tiny", "one-bad", "all-bad", "one-sided-damage", "ragged-window", "early-break")
+QUICK = ("clean", "shuffled", "drop-last", "tiny", "one-bad", "all-bad", "one-sided-damage", "ragged-window", "early-break")
 """Every kind of scenario that ends within a moment, and that torch's DataLoader survives."""
 HARD = ("segfault", "frozen", "unpicklable-sample", "keyword-only-error", "stop-iteration")
 """What it does not survive, or not with the error as it was."""
@@ -42,7 +42,7 @@ _QUICK = [
 _QUICK += [
     spec
     for loader in HONEST
-    for spec in trials.questions(loader, ("three-epochs", "early-break"), (Topology(2, 1, persistent=True),))
+    for spec in trials.questions(loader, ("three-epochs", "shuffled", "early-break"), (Topology(2, 1, persistent=True),))
 ]
 _HARD = [spec for loader in FAULTLESS[1:] for spec in trials.questions(loader, HARD, (Topology(2, 2),))]
 _AFRESH = [

@@ -22,10 +22,11 @@ from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
 from badbatch.harness.trial.history import History
 from badbatch.harness.trial.spec import Topology, TrialSpec
-from history_dsl import RAISES, SKIPS, STOPS, history_of
+from history_dsl import RAISES, RESUMED, SKIPS, STOPS, history_of
 
 LAW = "worker-count-invariant"
 _DRAWS = dataclasses.replace(RAISES, replacement=True)
+_INVARIANT = dataclasses.replace(RAISES, order="invariant")
 _PER_WORKER = dataclasses.replace(RAISES, short_batches="per-worker")
 _DROPS: dict[str, Any] = {"samples": 10, "drop_last": True}
 _NULL: dict[str, Any] = {"plan": {5: NullField()}}
@@ -180,6 +181,61 @@ def test_a_relation_survives_json() -> None:
     assert Verdict.from_json(found.loader, old).trials == ()
 
 
+# Two runs, and perhaps a third without workers.
+_A, _B = "7,3,9,1 11,0,2,8 5,4,10,6 end", "2,8,0,11 4,6,5,10 9,1,3,7 end"
+ORDERS: list[tuple[list[str], dict[str, Any], str, str | None]] = [
+    ([f"{_A} epoch {_B}", f"{_A} epoch {_B}"], {}, "", None),
+    ([f"{_A} epoch {_B}", f"{_B} epoch {_A}"], {"contract": dataclasses.replace(RAISES, order="free")}, "", None),
+    ([f"{_A} epoch {_B}", f"{_A} epoch {_B}", f"{_B} epoch {_A}"], {}, "", None),  # without workers it may be another one
+    ([f"{_A} epoch {_B}", f"{_A} epoch {_B}", f"{_A} epoch {_B}"], {"contract": _INVARIANT}, "", None),
+    ([f"{_A} epoch {_B}", "7,3,9,1 raise:OSError:no_disk end epoch 0-3 ask stalled"], {}, "", None),
+    ([f"{_A} epoch {_B}", f"{_B} epoch {_A}"], {}, "12 of 12 places differ in epoch 0: from place 0 on it was 7, 3, 9, 1, 11, 0, …",
+     "order-not-from-the-seed"),
+    ([f"{_A} epoch {_B}", f"{_A} epoch {_A}"], {}, "places differ in epoch 1", "seed-used-once"),
+    ([f"{_A} epoch {_B}", f"{_A} epoch {_B}", f"{_A.replace('7,3', '3,7')} epoch {_B}"], {"contract": _INVARIANT},
+     "2 of 12 places differ in epoch 0: from place 0 on it was 7, 3, 9, 1, 11, 0, …, and 3, 7, 9, 1, 11, 0, … without workers",
+     "order-depends-on-workers"),
+]
+
+
+def runs(stories: list[str], **trial: Any) -> dict[str, History]:
+    """A trial with two workers that shuffles, the same once more, and perhaps one without workers."""
+    trial = {"shuffle": True, "epochs": 2, **trial}
+    found = [history_of(story, workers=workers, **trial) for story, workers in zip(stories, (2, 2, 0), strict=False)]
+    return dict(zip(("run", "again", "reference"), found, strict=False))
+
+
+@pytest.mark.parametrize(("stories", "trial", "happened", "cause"), ORDERS)
+def test_the_order_of_two_runs(stories: list[str], trial: dict[str, Any], happened: str, cause: str | None) -> None:
+    """Orders that differ are said, with the place and both orders, and have their cause; what is not promised is not compared."""
+    trials = {role: record(history) for role, history in runs(stories, **trial).items()}
+    if trials["run"].expected.contract.order != "invariant":
+        trials.pop("reference", None)  # it has no such role then
+    found = relate(checks.relations()["seeded-order"], trials)
+    assert (found.mark is Mark.FAIL) == bool(happened)
+    assert happened in found.happened
+    assert (found.diagnosis and found.diagnosis.id) == cause
+
+
+@pytest.mark.parametrize(
+    ("spec", "roles"),
+    [
+        (spec_of(shuffle=True), {"run": "clean[workers=2]", "again": "clean[workers=2]#1"}),
+        (spec_of(0, shuffle=True), {"run": "clean[workers=0]", "again": "clean[workers=0]#1"}),
+        (spec_of(shuffle=True, contract=_INVARIANT),
+         {"run": "clean[workers=2]", "again": "clean[workers=2]#1", "reference": "clean[workers=0]"}),
+        (spec_of(0, shuffle=True, contract=_INVARIANT), {"run": "clean[workers=0]", "again": "clean[workers=0]#1"}),
+        (spec_of(), {}),
+        (spec_of(shuffle=True, plan={5: Raise()}), {}),
+        (spec_of(shuffle=True, phases=RESUMED), {}),
+    ],
+)  # fmt: skip
+def test_which_orders_are_compared(spec: TrialSpec, roles: dict[str, str]) -> None:
+    """A second run of each trial that shuffles and nothing else; without workers only where the contract says that they do not matter."""
+    found = checks.relations()["seeded-order"].trials(spec)
+    assert {role: other.id for role, other in found.items()} == roles
+
+
 DIAGNOSED: list[tuple[str, str, dict[str, Any], str | None]] = [
     ("0-3 4-7 8 end", "w0:read0-3 w1:read4-7 0-3 4-7 end", {"samples": 9}, "share-rounded-down"),
     ("0-3 4-7 8 end", "w0:read0-3 w1:read4-8 0-3 4-7 end", {"samples": 9}, None),  # it was read, and lost later
@@ -198,11 +254,19 @@ def test_the_likely_cause_of_a_difference(without: str, with_workers: str, trial
 
 def test_every_diagnosis_of_a_relation_has_a_story_and_fits_no_other() -> None:
     """Each that explains relations alone; and no two of them fit the same story."""
+    told = {name: two(without, workers, **trial) for without, workers, trial, name in DIAGNOSED if name}
+    told |= {name: runs(stories, **trial) for stories, trial, _, name in ORDERS if name}
     of_relations = {name for name, entry in diagnoses.registry().items() if entry.explains <= set(checks.relations())}
-    assert of_relations == {name for *_, name in DIAGNOSED if name}
-    for without, with_workers, trial, _ in DIAGNOSED:
-        case = Comparison({role: record(history) for role, history in two(without, with_workers, **trial).items()})
-        assert sum(bool(diagnoses.find(name).rule(case)) for name in of_relations) <= 1
+    assert of_relations == set(told)
+    for name, histories in told.items():
+        trials = {role: record(history) for role, history in histories.items()}
+        fits = [other for other in of_relations if _alike(name, other) and diagnoses.find(other).rule(Comparison(trials))]
+        assert fits == [name]
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two diagnoses explain the same relations."""
+    return diagnoses.find(one).explains == diagnoses.find(other).explains
 
 
 def _registered(name: str, *roles: Role) -> None:

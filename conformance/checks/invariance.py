@@ -42,7 +42,8 @@ def _with_workers(spec: TrialSpec, workers: int) -> TrialSpec | None:
     return dataclasses.replace(spec, topology=topology)
 
 
-def _fewest(spec: TrialSpec) -> TrialSpec | None:
+def fewest(spec: TrialSpec) -> TrialSpec | None:
+    """The same trial without workers, or with the fewest that the loader declares."""
     return _with_workers(spec, min(spec.contract.workers) if spec.contract.workers else 0)
 
 
@@ -78,7 +79,7 @@ def _needs(contract: Contract, spec: TrialSpec) -> str | None:
     source="the main rule: workers and ranks are a performance setting",
     roles=(
         Role("workers", "a trial with workers"),
-        Role("reference", "the same trial without workers, or with the fewest that the loader declares", _fewest),
+        Role("reference", "the same trial without workers, or with the fewest that the loader declares", fewest),
         Role("second", "in clean, one-bad and tiny at one rank: with 1 worker, or with more workers than samples", _further(0),
              optional=True),
         Role("third", "in clean and one-bad at one rank: with 3 workers", _further(1), optional=True),

@@ -55,6 +55,11 @@ class Relations:
         for state in states.values():
             for relation in chosen:
                 trials = relation.trials(state.spec)
+                if trials and (reason := relation.needs(state.spec.contract, state.spec)):
+                    asked = Asked(relation, {relation.subject: state})
+                    asked.verdict = without(relation, state.spec, {}, Mark.NA, reason)  # without a trial that only it needs
+                    state.asked.append(asked)
+                    continue
                 lacking = [spec for spec in trials.values() if spec.id not in states]
                 if not trials or (lacking and not self._may_add(state.spec)):
                     continue
@@ -115,7 +120,7 @@ class Relations:
                 asked.verdict = without(
                     asked.relation, state.spec, asked.ids, Mark.INCONCLUSIVE, f"not every trial was run to its end: {why}"
                 )
-        return [asked.verdict for asked in state.asked if asked.verdict is not None]
+        return [asked.verdict for asked in state.asked if asked.wanted and asked.verdict is not None]
 
     def _look(self, asked: Asked, submit: Submit) -> None:
         """Judge a relation, or have its trials run again, if all that it waits for is there."""

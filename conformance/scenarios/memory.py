@@ -24,7 +24,7 @@ from ...harness.faults.transient import Transient
 from ...harness.faults.two_argument_error import RaiseTwoArgumentError
 from ...harness.faults.unpicklable_error import RaiseUnpicklableError
 from ...harness.faults.unpicklable_sample import UnpicklableSample
-from ...harness.trial.phases import Batches, left_early, plain, rebuilt
+from ...harness.trial.phases import Batches, left_early, plain, rebuilt, set_back
 from .base import Scenario
 
 _LOCKSTEP = {"lockstep": True}
@@ -32,7 +32,8 @@ _BUDGET = {"max_consecutive_skips": 2}
 
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario("clean", "No fault at all: a loader that fails here cannot be judged in any other scenario.", settings=_LOCKSTEP),
-    Scenario("shuffled", "Training shuffles; each rank and worker must draw from the same permutation.", settings={"shuffle": True}),
+    Scenario("shuffled", "Training shuffles, in another order in each epoch; all ranks and workers must draw from the same permutation, "
+             "and set_epoch(0) brings the first order back.", settings={"shuffle": True, "phases": set_back()}),
     Scenario("drop-last", "Dropping the partial batch must cost at most one partial batch, not one for each worker.",
              size="partial-batches", settings={"drop_last": True}),
     Scenario("tiny", "A smoke test, or a class with three pictures: fewer samples than a batch, or than workers.", size="tiny"),

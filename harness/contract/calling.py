@@ -46,6 +46,10 @@ class Target:
             base = dataclasses.replace(base, sources=("map", "sharded_stream"))
         if base.persistent_workers is None and _names(self.call, "persistent_workers"):
             base = dataclasses.replace(base, persistent_workers=True)
+        if base.shuffles is None and not _takes(self.call, "shuffle"):
+            base = dataclasses.replace(base, shuffles=False)
+        if base.order is None and not _takes(self.call, "generator"):
+            base = dataclasses.replace(base, order="free")
         return base
 
 
@@ -129,7 +133,7 @@ def build(target: Target, job: Job) -> Built:
         raise LoaderError(
             f"{target.name} returned {with_article(type(loader).__name__)}, which cannot be iterated: return an iterable of batches"
         )
-    return Built(loader, getattr(loader, "set_epoch", None))
+    return Built(loader, _set_epoch(loader))
 
 
 def _drop_in(target: Target, job: Job) -> Built:
@@ -168,12 +172,24 @@ def _drop_in(target: Target, job: Job) -> Built:
     loader = target.call(job.dataset, **options)
     if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
         raise LoaderError(f"{target.name} made {with_article(type(loader).__name__)}, which cannot be iterated")
-    return Built(loader, set_epoch or getattr(loader, "set_epoch", None))
+    return Built(loader, set_epoch or _set_epoch(loader))
+
+
+def _set_epoch(loader: Any) -> Callable[[int], Any] | None:
+    """The function that a training script would call before each epoch: the loader's own, or that of its sampler."""
+    found = getattr(loader, "set_epoch", None) or getattr(getattr(loader, "sampler", None), "set_epoch", None)
+    return found if callable(found) else None
 
 
 def _names(call: Callable[..., Any], parameter: str) -> bool:
     """Whether a signature has a parameter of that name."""
     return any(found.name == parameter for found in _parameters(call) or ())
+
+
+def _takes(call: Callable[..., Any], parameter: str) -> bool:
+    """Whether a call passes an argument of that name on: the signature has it, or takes any name, or cannot be read."""
+    parameters = _parameters(call)
+    return parameters is None or any(found.name == parameter or found.kind is found.VAR_KEYWORD for found in parameters)
 
 
 def _parameters(call: Callable[..., Any]) -> tuple[inspect.Parameter, ...] | None:

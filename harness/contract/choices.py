@@ -12,6 +12,7 @@ Tail = Literal["exact", "pad", "drop", "pad-batch"]
 Readers = Literal["processes", "threads", "consumer"]
 Resume = Literal["exact", "refuse", "none"]
 ShortBatches = Literal["last", "per-worker"]
+Order = Literal["seeded", "invariant", "free"]
 BlastRadius = Literal["sample", "batch", "shard", "file"]
 
 PROMISES: Mapping[str, tuple[str, ...]] = {
@@ -22,6 +23,7 @@ PROMISES: Mapping[str, tuple[str, ...]] = {
     "readers": get_args(Readers),
     "resume": get_args(Resume),
     "short_batches": get_args(ShortBatches),
+    "order": get_args(Order),
     "blast_radius": get_args(BlastRadius),
 }
 """The promises of a contract whose value is one of a few words, with these."""

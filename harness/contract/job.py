@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import UserError
 from ..nearest import hint, unknown
 from ..plain import Plain
-from .choices import PROMISES, AfterError, Batches, BlastRadius, OnDamage, Readers, Resume, ShortBatches, Tail
+from .choices import PROMISES, AfterError, Batches, BlastRadius, OnDamage, Order, Readers, Resume, ShortBatches, Tail
 from .once import make_once
 from .samples import Sample
 from .source_names import SOURCES
@@ -147,6 +147,13 @@ class Contract(Plain):
     skip_budget: bool = False
     """Whether the loader raises an error when more damaged samples in a row than ``job.max_consecutive_skips`` were
     skipped, and says how many. Several workers or ranks may each count on their own."""
+    shuffles: bool | None = None
+    """Whether the loader shuffles if ``job.shuffle`` says so, in another order in each epoch. None: it does on ``map``,
+    and a drop-in class does if its signature has the parameter ``shuffle``; nothing is promised on other sources."""
+    order: Order | None = None
+    """What decides the order of a shuffled epoch. ``seeded``: the seed and the number of the epoch, so that two runs in one
+    topology have the same order; ``invariant``: they decide it with any number of workers; ``free``: nothing is promised.
+    None: ``seeded``, but ``free`` for a drop-in class whose signature has no ``generator``."""
     formats: tuple[str, ...] | None = None
     """The file extensions of pictures that the loader accepts, without the dot; nothing is required for others. None:
     all."""
@@ -159,7 +166,7 @@ class Contract(Plain):
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DECLARABLE = {field.name for field in dataclasses.fields(Contract)} - {"divisible", "inferred"}
-_FLAGS = ("timeout", "uneven_ranks", "persistent_workers", "replacement", "skip_budget")
+_FLAGS = ("timeout", "uneven_ranks", "persistent_workers", "replacement", "skip_budget", "shuffles")
 _SETS: dict[str, int | None] = {"sources": None, "workers": 0, "ranks": 1, "formats": None}  # with the smallest number that makes sense
 
 

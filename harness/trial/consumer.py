@@ -225,7 +225,7 @@ class Consumer:
         until = phase.until if is_last else End()
         if self._iterator is None:
             self._step = 0
-            self._record(Kind.EPOCH, epoch=self._epoch)
+            self._record(Kind.EPOCH, flags=self._built.set_epoch is not None, epoch=self._epoch)
             if self._built.set_epoch is not None:
                 self.guarded(lambda: self._built.set_epoch(self._epoch) if self._built and self._built.set_epoch else None, Where.ITER)
             self._iterator, _ = self.guarded(lambda: iter(self._built.loader) if self._built else None, Where.ITER)

@@ -65,7 +65,7 @@ class Kind(enum.IntEnum):
     BUILDING = 1  # the factory is being called
     BUILT = 2  # it returned; flags: 1 if the loader has a state
     LENGTH = 3  # sample: len(loader); flags: 0 before the first epoch, 1 after it
-    EPOCH = 4  # the consumer is about to call iter()
+    EPOCH = 4  # the consumer is about to call iter(); flags: 1 if it can tell the loader the number of the epoch (set_epoch)
     ASK = 5  # the consumer is about to call next(); aux: step; sample: ns it waited for a processor so far
     GOT = 6  # next() returned a batch; sample: its size; aux: step
     ARRIVED = 7  # one sample of that batch; sample: id or -1; aux: step; flags: Content

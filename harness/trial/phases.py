@@ -308,6 +308,11 @@ def left_early(batches: int, epochs: int = 2) -> Program:
     return (first, Phase(first_epoch=1, epochs=epochs - 1, same_process=True)) if epochs > 1 else (first,)
 
 
+def set_back(epochs: int = 2) -> Program:
+    """This many epochs of one loader, and then the first of them once more."""
+    return (Phase(epochs=epochs, then=Abandon()), Phase(same_process=True))
+
+
 def rebuilt(times: int = 2, until: Until | None = None) -> Program:
     """Loaders that are built, consumed and dropped in one process, one after the other."""
     phase = Phase() if until is None else Phase(until=until)
