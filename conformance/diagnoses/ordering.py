@@ -37,8 +37,7 @@ def _repeated(case: Case) -> tuple[int, int] | None:
 @diagnosis(
     "shuffle-ignored",
     cause="The loader does not look at job.shuffle.",
-    fix="Pass it on: shuffle=True, or a sampler that draws a permutation. A loader that never shuffles declares "
-    "@loader(shuffles=False).",
+    fix="Pass it on (shuffle=True, or a sampler that draws a permutation), or declare @loader(shuffles=False).",
     explains=_DIFFER,
 )
 def shuffle_ignored(case: Case) -> str | None:
@@ -104,7 +103,7 @@ def _alike(comparison: Comparison, role: str) -> Iterator[bool]:
 @diagnosis(
     "order-not-from-the-seed",
     cause="The order does not follow from job.seed: it comes from a generator without a seed, or from the timing of the workers.",
-    fix="Draw the permutation from a generator that is seeded with job.seed and the epoch. A loader that promises no order declares "
+    fix="Draw the permutation from a generator that is seeded with job.seed and the epoch, or declare "
     '@loader(order="free").',
     explains=_SEEDED,
 )
@@ -131,7 +130,7 @@ def seed_used_once(comparison: Comparison) -> str | None:
 @diagnosis(
     "order-depends-on-workers",
     cause="The number of workers goes into the order: each worker shuffles a share of its own.",
-    fix='Draw one permutation, and give its batches to the workers in turn. If that is not promised, declare @loader(order="seeded").',
+    fix='Draw one permutation, and give its batches to the workers in turn, or declare @loader(order="seeded").',
     explains=_SEEDED,
 )
 def order_depends_on_workers(comparison: Comparison) -> str | None:
