@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ...harness.contract.job import Contract
 from ...harness.sources.base import truth
-from ...harness.sources.truth import Walk
 from ...harness.trial.event_log import Kind
 from ...harness.trial.history import Events, History
 from ...harness.trial.phases import plain
@@ -104,7 +103,7 @@ def _countable(spec: TrialSpec) -> bool:
 def bounded_reads(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """As many reads as deliveries; after an OSError as many as the contract's attempts, after any other error no second one."""
     samples = expected.spec.samples
-    counted = np.bincount(_during(history, Kind.READ, samples)["sample"], minlength=samples)
+    counted = _most_by_one_reader(_during(history, Kind.READ, samples), samples)
     failed = _during(history, Kind.READ_DONE, samples)
     failed = failed[failed["flags"] == 1]
     passing = {int(event["sample"]) for event in failed if may_pass(history.text(event, "type"))}
@@ -136,11 +135,18 @@ def _during(history: History, kind: Kind, samples: int) -> Events:
     return inside
 
 
+def _most_by_one_reader(reads: Events, samples: int) -> npt.NDArray[np.int64]:
+    """For each sample how often the reader read it that did so most often: each may have to pass the samples of the others."""
+    most = np.zeros(samples, np.int64)
+    for pid, thread in sorted(set(zip(reads["pid"].tolist(), reads["aux"].tolist(), strict=True))):
+        mine = reads["sample"][(reads["pid"] == pid) & (reads["aux"] == thread)]
+        np.maximum(most, np.bincount(mine, minlength=samples), out=most)
+    return most
+
+
 def _turns(epoch: Epoch, expected: Expectation) -> npt.NDArray[np.int64]:
-    """How often each sample is read for a reason: by each process that must pass it, for each delivery, and in place of another."""
-    spec = expected.spec
-    processes = spec.topology.ranks * max(1, spec.topology.workers) if expected.truth.walk is Walk.EVERY else 1
-    padded = -(-expected.pad_budget // max(1, spec.samples))
+    """How often a reader reads each sample for a reason: for each delivery, for padding, and in place of another."""
+    padded = -(-expected.pad_budget // max(1, expected.spec.samples))
     replaced = int(np.count_nonzero(expected.damaged)) if expected.contract.on_damage == "substitute" else 0
-    turns: npt.NDArray[np.int64] = np.maximum(epoch.arrivals, processes) + padded + replaced
+    turns: npt.NDArray[np.int64] = np.maximum(epoch.arrivals, 1) + padded + replaced
     return turns
