@@ -1,6 +1,6 @@
 """Prints every figure beside its aim.
 
-``python -m benchmarks [trials] [record] [judging] [processor]``; without names all of them.
+``python -m benchmarks [trials] [record] [judging] [processor] [loaders]``; without names all of them.
 
 Run it on a machine that does nothing else: the figures are ratios of one run, but the load of other programs varies.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("record", "judging", "trials", "processor")
+NAMES = ("record", "judging", "trials", "processor", "loaders")
 
 
 def main(names: list[str]) -> int:
