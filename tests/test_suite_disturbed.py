@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trials
@@ -61,13 +62,13 @@ def test_a_trial_is_not_lost_with_the_zygote_that_should_begin_it(suite: Suite, 
     """Where the zygote dies just before a trial is begun, the trial is begun in the next zygote."""
     begin, begun = Supervisor.start, []
 
-    def start(supervisor: Supervisor, *arguments: object) -> int:
+    def start(supervisor: Supervisor, *arguments: Any, **how: Any) -> int:
         begun.append(arguments)
         if len(begun) in (1, 3):  # a clean trial; and one that was taken from the middle of the queue
             assert supervisor._process is not None
             os.kill(supervisor._process.pid, signal.SIGKILL)
             supervisor._process.wait()
-        return begin(supervisor, *arguments)  # type: ignore[arg-type]
+        return begin(supervisor, *arguments, **how)
 
     monkeypatch.setattr(Supervisor, "start", start)
     report = suite.run()
