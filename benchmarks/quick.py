@@ -14,9 +14,10 @@ from pathlib import Path
 
 from badbatch.conformance import scenarios
 from badbatch.conformance.engine.judge import judge
-from badbatch.conformance.engine.pool import Pool, Task
+from badbatch.conformance.engine.pool import Pool
 from badbatch.conformance.engine.preparations import Preparations
 from badbatch.conformance.engine.questions import Questions, stays_away
+from badbatch.conformance.engine.tasks import Task
 from badbatch.conformance.judging.doubts import not_struck
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.options import Options

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from badbatch.harness.processes import cleanup
 from badbatch.harness.processes.cleanup import clear_away, standing_segments
 from badbatch.harness.processes.semaphores import semaphore_prefix
+from badbatch.harness.processes.shared_memory import SHARED_MEMORY
 from badbatch.harness.trial.event_log import HEADER, Kind, Recorder, read_log
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="segments are files on Linux alone")
@@ -20,7 +20,7 @@ PID = 4_000_000 + os.getpid() % 100_000  # of the trial; near the largest that L
 @pytest.fixture
 def segment() -> Iterator[Path]:
     """Where a segment with the pid of a trial's process in its name would be."""
-    path = Path(cleanup.SHARED_MEMORY) / f"torch_{PID}_{os.getpid()}_0"
+    path = Path(SHARED_MEMORY) / f"torch_{PID}_{os.getpid()}_0"
     yield path
     if path.is_dir() and not path.is_symlink():
         path.rmdir()
@@ -74,7 +74,7 @@ def test_what_is_no_segment_stays(kind: str, segment: Path, tmp_path: Path) -> N
 def test_semaphores_of_the_trial_are_removed(tmp_path: Path) -> None:
     """Their names contain the name of the trial's folder; those of another trial stay."""
     standing = standing_segments()
-    paths = [Path(cleanup.SHARED_MEMORY) / f"sem.{semaphore_prefix(folder)}-x" for folder in (tmp_path, tmp_path / "other")]
+    paths = [Path(SHARED_MEMORY) / f"sem.{semaphore_prefix(folder)}-x" for folder in (tmp_path, tmp_path / "other")]
     try:
         for path in paths:
             path.write_bytes(b"x")

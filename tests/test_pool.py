@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from badbatch.conformance.engine.judge import judge
-from badbatch.conformance.engine.pool import Pool, Task
+from badbatch.conformance.engine.pool import Pool
+from badbatch.conformance.engine.tasks import Task
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.harness.contract.job import Contract
 from badbatch.harness.faults.hang import Hang

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from badbatch.conformance.commands import cli
 from badbatch.conformance.engine.claims import Claims
-from badbatch.conformance.engine.pool import Pool, Task
+from badbatch.conformance.engine.pool import Pool
 from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.engine.tasks import Task
 from badbatch.conformance.judging.verdict import Mark, Verdict
 from badbatch.conformance.options import Options
 from badbatch.conformance.report.model import Report

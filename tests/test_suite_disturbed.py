@@ -14,8 +14,9 @@ import pytest
 import trials
 from badbatch.conformance.engine.claims import Claims
 from badbatch.conformance.engine.policy import not_clean
-from badbatch.conformance.engine.pool import Done, Pool, Task
+from badbatch.conformance.engine.pool import Pool
 from badbatch.conformance.engine.suite import Suite
+from badbatch.conformance.engine.tasks import Done, Task
 from badbatch.conformance.engine.trial_state import TrialState
 from badbatch.conformance.judging.verdict import Mark
 from badbatch.conformance.options import Options

@@ -14,12 +14,12 @@ from .artifacts import Artifacts, keep_pictures
 from .exchange import Exchange
 from .judge import judge
 from .policy import Next, Policy, replaces_record
-from .pool import Done
 from .questions import Questions
 from .relating import consequences
 from .relations import Relations, release
 from .runs import Runs
 from .single import again, trial_result
+from .tasks import Done
 from .trial_state import TrialState, merge
 from .trials import Trials
 

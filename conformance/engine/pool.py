@@ -7,31 +7,28 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import heapq
 import itertools
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
-
-import numpy as np
 
 from ...harness.contract.choices import Isolation
 from ...harness.errors import HarnessError, UserError
+from ...harness.processes.shared_memory import Conditions
 from ...harness.processes.supervisor import Supervisor
-from ...harness.trial import endings
-from ...harness.trial.event_log import RECORD
-from ...harness.trial.history import Ended, History
+from ...harness.trial.history import History
 from ...harness.trial.spec import TrialSpec
 from ...harness.trial.torn import UNWRITABLE
 from ..judging.doubts import disturbance
 from .artifacts import slug
 from .forking import Forking
+from .shared_names import SharedNames
+from .tasks import Done, Task, UnderWay, record
 
 _WAITING_PER_BUSY = 16  # trials that mostly wait need little processor time: run this many for each that computes
 _BEGINNING_S = 1.0  # but starting one costs as much as any other, for at least this long
@@ -39,45 +36,6 @@ _READABLE = 24  # letters of a trial's name in that of its folder: enough to rec
 _POLL_S = 0.2
 _RESTARTS = 5  # of the zygote, if no trial ended between them
 _TRIES = 3  # how often a trial may be lost, or killed by the machine, before it is reported as such
-
-
-@dataclasses.dataclass(eq=False)
-class Task:
-    """One trial to run."""
-
-    begin: Callable[[], TrialSpec | None]
-    """Called when there is a place for it. Returns the trial to run, or None if it is no longer needed."""
-    waits: bool = False
-    """It mostly waits, so that many of them may run at the same time."""
-    alone: bool = False
-    """Nothing else is started while it runs, and it is started when nothing else computes."""
-    order: float = 0.0
-    """Tasks of a lower order are started first; equal ones in the order in which they were submitted."""
-    begins_s: float = 0.0
-    """How long it computes at its start, in seconds."""
-    spec: TrialSpec | None = None
-    """The trial, after it was started."""
-    gate: bool = False
-    """Others wait for it: after a disturbance it is run again at once, and not alone."""
-    disturbed: int = 0
-    """How many runs were useless: the trial was lost, or the machine killed it."""
-    forked: Done | None = None
-    """How it ended in a fork, if it is run in a fresh interpreter to find out whether the fork was at fault."""
-
-
-class Done(NamedTuple):
-    """A trial that has ended."""
-
-    task: Task
-    history: History
-    folder: Path
-    """Its record. The receiver keeps or removes it."""
-
-
-class _UnderWay(NamedTuple):
-    task: Task
-    since: float
-    fresh: bool
 
 
 class Pool:
@@ -114,12 +72,13 @@ class Pool:
         self._queue: list[tuple[float, int, Task]] = []
         self._alone: list[tuple[float, int, Task]] = []
         self._numbers = itertools.count()
-        self._under_way: dict[int, _UnderWay] = {}
+        self._under_way: dict[int, UnderWay] = {}
         self._over: collections.deque[tuple[int, Path]] = collections.deque()
         self._folders = 0
         self._restarts = 0
         self._forking = Forking()
         self._started_as = "", ""
+        self._names = SharedNames(possible=False)
         try:
             self.scratch = Path(tempfile.mkdtemp(prefix="badbatch-"))
         except OSError as error:  # tempfile itself tries several folders, and its message lists them
@@ -135,6 +94,7 @@ class Pool:
 
     def close(self) -> None:
         """End the running trials and remove what they wrote."""
+        self._names.give_back_turn()
         if self._supervisor is not None:
             self._supervisor.close()
             self._supervisor = None
@@ -151,6 +111,7 @@ class Pool:
                 self.loader, self.directory, self._isolation, sources=self._sources, scratch=self.scratch
             )
             self._started_as = self._supervisor.isolation, self._supervisor.isolation_why
+            self._names.possible = self._supervisor.can_be_private
         return self._supervisor
 
     @property
@@ -162,6 +123,16 @@ class Pool:
     def isolation_why(self) -> str:
         """Why it is not ``fork``; empty if it is."""
         return self._forking.why or self._started_as[1]
+
+    @property
+    def about_shared_memory(self) -> str:
+        """How trials are kept apart because of fixed names in ``/dev/shm``; empty: they need not be."""
+        return self._names.about
+
+    @property
+    def separates(self) -> bool:
+        """Whether a trial can have a ``/dev/shm`` of its own."""
+        return self._names.possible
 
     @property
     def may_learn_to_spawn(self) -> bool:
@@ -195,6 +166,7 @@ class Pool:
         self._queue.clear()
         self._alone.clear()
         self._under_way.clear()
+        self._names.give_back_turn()
         if self._supervisor is not None:
             self._supervisor.close(keep_scratch=True)
             self._supervisor = None
@@ -209,7 +181,7 @@ class Pool:
         """
         self.start()
         for spec in specs:
-            self.submit(Task(lambda spec=spec: spec, gate=gate))  # type: ignore[misc]
+            self.submit(Task(lambda spec=spec: spec, gate=gate, watched=True))  # type: ignore[misc]
         try:
             while self.busy:
                 for done in self.advance():
@@ -269,18 +241,21 @@ class Pool:
         while self._over:  # stored on the object, so that an error of the caller over one of them does not lose the others
             number, folder = self._over.popleft()
             if number in self._under_way:
-                yield from self._ended(self._under_way.pop(number), folder)
+                run = self._under_way.pop(number)
+                if not self._under_way:
+                    self._names.give_back_turn()
+                yield from self._ended(run, folder)
 
-    def _ended(self, run: _UnderWay, folder: Path) -> Iterator[Done]:
+    def _ended(self, run: UnderWay, folder: Path) -> Iterator[Done]:
         task = run.task
-        history = _record(task, folder)
+        history = record(task, folder)
         done = Done(task, history, folder)
         if disturbance(history) and task.disturbed + 1 < _TRIES:
             task.disturbed += 1
             task.alone = not task.gate  # so that what disturbs it does not disturb other trials
             shutil.rmtree(folder, ignore_errors=True)
             self.submit(task)
-        elif self._forking.why and not run.fresh:  # it was under way when that was found out
+        elif self._must_run_again(run, history):  # it was under way when something was found out
             shutil.rmtree(folder, ignore_errors=True)
             self.submit(task)
         elif task.gate and self.may_learn_to_spawn and task.forked is None and self._forking.doubts(history):
@@ -293,6 +268,13 @@ class Pool:
             yield better
         else:
             yield done
+
+    def _must_run_again(self, run: UnderWay, history: History) -> bool:
+        """Learn from a trial; whether it must be run again, under conditions that were found to be necessary after it had started."""
+        if run.conditions.watched:
+            self._names.learn(history, wanted_private=run.conditions.private)
+        met_others = bool(self._names.found) and not run.separate
+        return met_others or (bool(self._forking.why) and not run.conditions.fresh)
 
     def _start_again(self) -> list[tuple[int, Path]]:
         """Start a new zygote in place of one that was killed; returns the trials that were lost with it.
@@ -319,11 +301,17 @@ class Pool:
         now = time.monotonic()
         busy = sum(_computes(run.task, now - run.since) for run in self._under_way.values())
         places = self._jobs * _WAITING_PER_BUSY - len(self._under_way)
+        if self._names.one_at_a_time:
+            if self._under_way or not self.busy or not self._names.take_turn():
+                return
+            places = 1
         while self._queue and busy < self._jobs and places > 0:
             if self._begin(self._queue):
                 busy, places = busy + 1, places - 1
         if self._alone and not self._queue and not busy:
             self._begin(self._alone)
+        if not self._under_way:
+            self._names.give_back_turn()
 
     def _begin(self, queue: list[tuple[float, int, Task]]) -> bool:
         entry = heapq.heappop(queue)
@@ -331,29 +319,30 @@ class Pool:
         spec = task.spec = task.spec or task.begin()
         if spec is None:
             return False
-        fresh = bool(self._forking.why) or task.forked is not None
+        conditions = self._conditions(task)
         try:
-            number = self.supervisor.start(spec, self.folder(spec.id), fresh=fresh)
+            number = self.supervisor.start(spec, self.folder(spec.id), conditions)
         except HarnessError:
             heapq.heappush(queue, entry)
             raise
-        self._under_way[number] = _UnderWay(task, time.monotonic(), fresh)
+        self._under_way[number] = UnderWay(
+            task, time.monotonic(), conditions, separate=conditions.private or self._names.one_at_a_time
+        )
         return True
+
+    def _conditions(self, task: Task) -> Conditions:
+        """How a trial is run, from what is known of the loader."""
+        watched = task.watched or task.gate
+        return Conditions(
+            fresh=bool(self._forking.why) or task.forked is not None,
+            private=self._names.possible and (watched or bool(self._names.found)),
+            watched=watched and not self._names.found,
+        )
 
     def folder(self, name: str) -> Path:
         """A new path for a trial's folder, which does not exist yet."""
         self._folders += 1
         return self.scratch / f"{self._folders:05d}-{slug(name)[:_READABLE]}"
-
-
-def _record(task: Task, folder: Path) -> History:
-    """The record of a trial. If the folder was removed and cannot be read, the record of a lost trial."""
-    assert task.spec is not None
-    try:
-        return History.load(folder)
-    except (UserError, OSError):
-        lost = Ended(cut=endings.LOST, ranks=(None,) * task.spec.topology.ranks)
-        return History(task.spec, np.empty(0, RECORD), {}, lost)
 
 
 def _computes(task: Task, age: float) -> bool:

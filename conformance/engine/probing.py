@@ -25,12 +25,22 @@ def probed(pool: Pool, clean: Callable[[TrialSpec], TrialSpec], specs: Sequence[
     Args:
         clean: the clean trial in the topology of a trial.
     """
-    found = pool.histories(specs)
+    found = _apart(pool, specs)
     suspected = [clean(history.spec) for history in found if fails(history)] if pool.may_learn_to_spawn else []
     if not suspected:
         return found
     pool.histories(dict.fromkeys(suspected), gate=True)
-    return found if pool.may_learn_to_spawn else pool.histories(specs)
+    return found if pool.may_learn_to_spawn else _apart(pool, specs)
+
+
+def _apart(pool: Pool, specs: Sequence[TrialSpec]) -> list[History]:
+    """The histories of some probes, which must not meet in ``/dev/shm``: how the loader uses it is not known yet."""
+    if pool.separates:
+        return pool.histories(specs)
+    found = [history for spec in specs for history in pool.histories([spec])]
+    if len(found) == 1 and found[0].ended.segments:  # whether a name is fixed is shown by a second trial
+        found = pool.histories(specs)
+    return found
 
 
 def complete(

@@ -46,18 +46,19 @@ class Reporting:
         contracts: Mapping[str, Contract],
         versions: dict[str, str],
         isolation: tuple[str, str],
-        trouble: str = "",
+        notes: Sequence[str] = (),
     ) -> Report:
         """The report over some results, with known failures applied.
 
         Args:
             isolation: how trials were started, and why it was not by a fork.
-            trouble: why folders of trials were not kept.
+            notes: what else is known about the run; empty ones are left out.
         """
         verdicts = compared(verdict for result in results for verdict in result.verdicts)
         verdicts, stale = known.apply(verdicts, self._entries)
         used, why = isolation
-        notes = (f"trials run in fresh interpreters: {why}" if why else "", self._about_timeouts(results), about_long_paths(), trouble)
+        fresh = f"trials run in fresh interpreters: {why}" if why else ""
+        notes = (fresh, self._about_timeouts(results), about_long_paths(), *notes)
         return Report(
             loader=self._loader,
             contracts=dict(contracts),

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from ...harness.trial.spec import TrialSpec
 from .exchange import Exchange
 from .policy import Policy, gates
-from .pool import Done, Pool, Task
+from .pool import Pool
+from .tasks import Done, Task
 from .trial_state import TrialState
 
 

@@ -230,7 +230,11 @@ class Suite:
         if self._boundary is None:
             raise RuntimeError("Suite.start() has not been called")
         return self._reporting.report(
-            results, self._trials.contracts, self._boundary.versions, (self._pool.isolation, self._pool.isolation_why), self.trouble
+            results,
+            self._trials.contracts,
+            self._boundary.versions,
+            (self._pool.isolation, self._pool.isolation_why),
+            (self._pool.about_shared_memory, self.trouble),
         )
 
     def _advance(self) -> bool:

@@ -11,9 +11,9 @@ import struct
 from pathlib import Path
 
 from .semaphores import semaphore_prefix
+from .shared_memory import SHARED_MEMORY
 from .temporary_folder import remove_temporary_folder
 
-SHARED_MEMORY = "/dev/shm"
 _NAMED_AFTER_A_PROCESS = re.compile(r"(?:torch|gloo|badbatch)_(\d+)_.*")  # torch's segment names contain pids
 _PID_OF_RECORD = struct.Struct("<8x8x4xi8x")  # of event_log.RECORD; a test compares them
 _HEADER_BYTES = 32  # of event_log.HEADER; a test compares them

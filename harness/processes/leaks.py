@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..trial.event_log import Remains
-from .cleanup import SHARED_MEMORY
 from .process_tree import descendants, described
+from .shared_memory import mapped_segments
 
 _POLL_S = 0.02
 _RECORD = re.compile(r"/(events-\d+\.bin|texts-\d+\.jsonl)$")  # a copy of the data set has a copy of the recorder
@@ -38,7 +38,7 @@ def snapshot(own_descriptors: set[int]) -> Snapshot:
         processes=frozenset(descendants()),
         threads=frozenset(threading.enumerate()),
         descriptors=frozenset(_descriptors()) | frozenset(own_descriptors),
-        shared_memory=frozenset(_mapped_shared_memory()),
+        shared_memory=frozenset(mapped_segments()),
         files=frozenset(_temporary_files()),
     )
 
@@ -93,7 +93,7 @@ def _difference(before: Snapshot, own_descriptors: set[int]) -> list[Left]:
     for descriptor, target in _descriptors().items():
         if descriptor not in before.descriptors | own_descriptors | standing_descriptors:
             found.append((Remains.DESCRIPTOR, f"{descriptor} -> {target}"))
-    found += [(Remains.SHARED_MEMORY, name) for name in sorted(_mapped_shared_memory() - before.shared_memory)]
+    found += [(Remains.SHARED_MEMORY, name) for name in sorted(mapped_segments() - before.shared_memory)]
     found += [(Remains.FILE, name) for name in sorted(_temporary_files() - before.files)]
     return found
 
@@ -124,15 +124,6 @@ def _descriptors() -> dict[int, str]:
         if not _RECORD.search(target):
             found[int(name)] = target
     return found
-
-
-def _mapped_shared_memory() -> set[str]:
-    """Segments under /dev/shm that this process has mapped; those of other processes do not count."""
-    try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            return {line.split(None, 5)[5].strip() for line in file if SHARED_MEMORY in line}
-    except OSError:
-        return set()
 
 
 def _temporary_files() -> set[str]:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import select
@@ -28,12 +29,14 @@ from ..trial import endings
 from ..trial.history import History
 from ..trial.spec import TrialSpec
 from .process_tree import end_tree
+from .shared_memory import Conditions
 
 _READY_WITHIN_S = 120.0  # importing torch from a cold disk, under load
 _PATIENCE_S = 8.0  # after a trial's deadline, until its trial supervisor is asked to stop; the same time again until it is killed
 _END_WITHIN_S = 1.6  # then the zygote is no longer waited for: Ctrl-C must take effect within two seconds
 _KILL_WITHIN_S = 5.0
 _LAST_WORDS_WITHIN_S = 5.0
+_USUAL = Conditions()
 _ORDERS = ("stop", "kill")  # to a trial that does not end
 
 
@@ -104,6 +107,11 @@ class Supervisor:
         return str(self._ready["isolation_why"])
 
     @property
+    def can_be_private(self) -> bool:
+        """Whether a trial can have a ``/dev/shm`` of its own."""
+        return bool(self._ready["can_be_private"])
+
+    @property
     def drop_in(self) -> bool:
         """Whether the loader is called as ``cls(dataset, …)``."""
         return bool(self._ready["drop_in"])
@@ -131,11 +139,8 @@ class Supervisor:
         """The running trials, by number, with their folders."""
         return {number: folder for number, (folder, _, _) in self._running.items()}
 
-    def start(self, spec: TrialSpec, folder: Path, *, fresh: bool = False) -> int:
+    def start(self, spec: TrialSpec, folder: Path, conditions: Conditions = _USUAL) -> int:
         """Start a trial in its own folder; returns the number by which :meth:`finished` names it.
-
-        Args:
-            fresh: in fresh interpreters, whatever the isolation is.
 
         Raises:
             HarnessError: the zygote has died; the trial was not started.
@@ -146,7 +151,7 @@ class Supervisor:
         spec.write(folder / endings.TRIAL)
         self._running[self._count] = (folder, time.monotonic() + spec.deadline_s + _PATIENCE_S, 0)
         try:
-            self._send({"run": self._count, "folder": str(folder), "fresh": fresh})
+            self._send({"run": self._count, "folder": str(folder), **dataclasses.asdict(conditions)})
         except HarnessError:  # it was not started
             del self._running[self._count]
             raise

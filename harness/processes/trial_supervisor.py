@@ -30,6 +30,7 @@ from .process_tree import adopt_orphans, alive, descendants, described, end_all,
 from .rank import STACK_SIGNAL
 from .rereads import Rereads
 from .sampling import sample
+from .shared_memory import Conditions, Creations, enter_private
 from .signalling import Sender
 from .temporary_folder import make_temporary_folder
 from .waits import Waits
@@ -54,13 +55,13 @@ class TrialSupervisor:
     Args:
         start_rank: starts one rank for some phases and returns its pid; forks here, or runs a fresh interpreter.
         standing: the segments of shared memory that existed before the trial.
-        isolation: ``fork`` or ``spawn``: how ranks are started.
+        conditions: how the trial is run.
     """
 
     def __init__(
-        self, spec: TrialSpec, folder: Path, start_rank: Callable[[int, range], int], standing: Segments, isolation: str
+        self, spec: TrialSpec, folder: Path, start_rank: Callable[[int, range], int], standing: Segments, conditions: Conditions
     ) -> None:
-        self._isolation = isolation
+        self._conditions = conditions
         self._spec = spec
         self._folder = folder
         self._start_rank = start_rank
@@ -90,6 +91,10 @@ class TrialSupervisor:
         signal.signal(signal.SIGTERM, self._stop)
         adopt_orphans()
         make_temporary_folder(self._folder)
+        private = self._conditions.private and enter_private()
+        if private:
+            self._standing = frozenset()
+        creations = Creations() if self._conditions.watched else None
         began = time.monotonic()
         cut, cut_at, evidence = None, None, []
         leftovers: list[dict[str, Any]] = []
@@ -116,7 +121,9 @@ class TrialSupervisor:
             "evidence": evidence,
             "cut_at": cut_at,
             "why": self._why,
-            "isolation": self._isolation,
+            "isolation": "spawn" if self._conditions.fresh else "fork",
+            "private": private,
+            "segments": creations.names() if creations is not None else [],
         }
         partial = self._folder / "ended.partial"
         partial.write_text(json.dumps(ended), encoding="utf-8")

@@ -3,7 +3,7 @@
 It communicates with the supervisor over one socket, one JSON object in each line:
 
 - first, to it: ``{"loader", "directory", "isolation", "sources"}``; from it: ``{"ready": {...}}`` or ``{"failed": "one line"}``;
-- then, to it: ``{"run": number, "folder": path, "fresh": bool}``, ``{"stop": number}``, ``{"kill": number}``; from it: ``{"ended":
+- then, to it: ``{"run": number, "folder": path, …Conditions}``, ``{"stop": number}``, ``{"kill": number}``; from it: ``{"ended":
   number}``.
 
 When the socket closes, the zygote ends every trial and itself: nothing outlives the supervisor.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import json
 import os
 import select
@@ -26,7 +25,7 @@ import time
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from ..errors import LoaderError, UserError
 from ..instrumentation.late_imports import when_imported
@@ -35,15 +34,14 @@ from ..trial.phases import ends_by_signal
 from ..trial.spec import TrialSpec
 from .cleanup import Segments, clear_away, standing_segments
 from .group import let_loaders_make_groups
+from .importing import native_threads, one_thread, own_version, preload, preload_torch, version_of
 from .memory import settle, use_huge_pages
 from .ports import Ports
 from .process_tree import adopt_orphans, descendants, die_with_parent, end_all, ended_children
 from .rank import become, enter_directory, redirect
 from .rehearsal import rehearse
+from .shared_memory import Conditions, can_be_private
 from .trial_supervisor import TrialSupervisor, fresh_rank
-
-if TYPE_CHECKING:
-    from ..sources.base import Source
 
 # Together less than two seconds: after Ctrl-C, users expect that nothing is left by then.
 _SUPERVISORS_WITHIN_S = 1.0
@@ -112,12 +110,12 @@ class Zygote:
 
         when_imported("torch", one_thread)
         when_imported("torch.distributed", let_loaders_make_groups)
-        before, before_native = set(threading.enumerate()), _native_threads()
+        before, before_native = set(threading.enumerate()), native_threads()
         target = resolve(hello["loader"])
         started = [thread.name for thread in threading.enumerate() if thread not in before]
         if started and hello["isolation"] == "auto":
             isolation, why = "spawn", f"importing the module started the thread {started[0]!r}"
-        elif hello["isolation"] == "auto" and (native := [name for task, name in _native_threads().items() if task not in before_native]):
+        elif hello["isolation"] == "auto" and (native := [name for task, name in native_threads().items() if task not in before_native]):
             isolation, why = "spawn", f"importing the module started a native thread ({native[0]})"
         self._fork_ranks = isolation == "fork"
         from ..contract.source_names import DEFAULT, SOURCES
@@ -127,20 +125,21 @@ class Zygote:
         chosen = hello["sources"]
         for source in sources:
             if source in SOURCES and (not chosen or any(fnmatchcase(source, glob) for glob in chosen)):
-                _preload(hello["loader"], find(source))
+                preload(hello["loader"], find(source))
         if target.drop_in or "torch" in sys.modules:
             preload_torch()
         return {
             "isolation": isolation,
             "isolation_why": why,
+            "can_be_private": can_be_private(),
             "drop_in": target.drop_in,
             "sources": list(sources),
             "contracts": {source: promised(target, source).to_json() for source in SOURCES},
             "versions": {
                 "python": ".".join(map(str, sys.version_info[:3])),
-                **_version("torch"),
+                **version_of("torch"),
                 "numpy": numpy.__version__,
-                **_library_version(target.module),
+                **own_version(target.module),
                 **library_versions(target.module, hello["directory"]),
             },
         }
@@ -156,7 +155,7 @@ class Zygote:
             self._get_ready_for_ranks(folder)
             standing = standing_segments()
             port = self._ports.take()
-            pid = self._fork_supervisor(folder, standing, port, fork=self._fork_ranks and not message["fresh"])
+            pid = self._fork_supervisor(folder, standing, port, self._conditions(message))
             self._supervisors[pid] = message["run"], folder, standing
             self._port_of[pid] = port
             return
@@ -165,6 +164,10 @@ class Zygote:
                 for pid, (number, _, _) in self._supervisors.items():
                     if number == message[word]:
                         os.kill(pid, signum)
+
+    def _conditions(self, message: dict[str, Any]) -> Conditions:
+        fresh = message["fresh"] or not self._fork_ranks
+        return Conditions(fresh, message["private"], message["watched"])
 
     def _get_ready_for_ranks(self, folder: Path) -> None:
         """Import torch before the first trial with several ranks, which use a group of torch, so that no rank imports it again."""
@@ -176,7 +179,7 @@ class Zygote:
                 rehearse()
                 settle()
 
-    def _fork_supervisor(self, folder: Path, standing: Segments, port: int, *, fork: bool) -> int:
+    def _fork_supervisor(self, folder: Path, standing: Segments, port: int, conditions: Conditions) -> int:
         zygote = os.getpid()
         pid = os.fork()
         if pid:
@@ -191,8 +194,8 @@ class Zygote:
             self._control.close()
             os.environ["MASTER_PORT"] = str(port)
             spec = _with_what_it_reads(folder)
-            start = functools.partial(self._start_rank, spec, folder, fork)
-            TrialSupervisor(spec, folder, start, standing, "fork" if fork else "spawn").run()
+            start = functools.partial(self._start_rank, spec, folder, conditions)
+            TrialSupervisor(spec, folder, start, standing, conditions).run()
             code = 0
         except BaseException:
             import traceback
@@ -201,10 +204,10 @@ class Zygote:
         finally:
             os._exit(code)
 
-    def _start_rank(self, spec: TrialSpec, folder: Path, fork: bool, rank: int, phases: range) -> int:
+    def _start_rank(self, spec: TrialSpec, folder: Path, conditions: Conditions, rank: int, phases: range) -> int:
         # A process that gets a signal must end like a script, with everything that an interpreter does at its end. So
         # it is not a fork.
-        if not fork or ends_by_signal(spec.phases, phases):
+        if conditions.fresh or ends_by_signal(spec.phases, phases):
             return fresh_rank(folder, rank, phases)
         supervisor = os.getpid()
         return os.fork() or self._be_rank(spec, folder, rank, phases, supervisor)
@@ -271,15 +274,6 @@ class Zygote:
                 return [json.loads(line) for line in lines]
 
 
-def _preload(loader: str, source: Source) -> None:
-    try:
-        source.preload()
-    except ModuleNotFoundError as error:
-        raise LoaderError(
-            f"{loader}: source {source.name!r} needs {error.name}, which is not installed: install it, or declare other sources"
-        ) from error
-
-
 def _with_what_it_reads(folder: Path) -> TrialSpec:
     """The trial in a folder, after what only this trial may read was made."""
     from ..sources.base import find
@@ -289,43 +283,6 @@ def _with_what_it_reads(folder: Path) -> TrialSpec:
     if lent is not spec:
         lent.write(folder / endings.TRIAL)
     return lent
-
-
-def one_thread() -> None:
-    """Make torch compute in one thread, as torchrun does: a pool of threads would not survive the fork."""
-    sys.modules["torch"].set_num_threads(1)
-
-
-def preload_torch() -> None:
-    """Import the parts of torch that the trials need."""
-    for name in ("torch", "torch.distributed", "torch.utils.data"):
-        importlib.import_module(name)
-
-
-def _version(module: str) -> dict[str, str]:
-    """The version of a module, if it is imported."""
-    version = getattr(sys.modules.get(module), "__version__", None)
-    return {} if version is None else {module: str(version)}
-
-
-_SURVIVES_FORK = ("jemalloc_bg_thd",)  # a thread of pyarrow's allocator, which starts it again in the child
-
-
-def _native_threads() -> dict[int, str]:
-    """The threads of this process that were not started by Python code, by number, with their names (Linux only)."""
-    known = {thread.native_id for thread in threading.enumerate()}
-    found: dict[int, str] = {}
-    for task in Path("/proc/self/task").glob("*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            name = (task / "comm").read_text(encoding="utf-8", errors="replace").strip()
-            if int(task.name) not in known and name not in _SURVIVES_FORK:
-                found[int(task.name)] = name
-    return found
-
-
-def _library_version(module: str) -> dict[str, str]:
-    """The version that the loader's own package gives itself, if it does: it may not be installed."""
-    return _version(module.partition(".")[0])
 
 
 def _drain(descriptor: int) -> None:

@@ -41,6 +41,10 @@ class Ended:
     """For a trial that stalled: what proves that it would not have ended; empty: nothing happened for a long time."""
     isolation: str = "fork"
     """``fork`` or ``spawn``: how its ranks were started."""
+    private: bool = False
+    """It had a ``/dev/shm`` of its own."""
+    segments: tuple[str, ...] = ()
+    """Where that was watched: the names that appeared in ``/dev/shm``."""
 
     def __str__(self) -> str:
         if self.cut:
