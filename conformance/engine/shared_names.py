@@ -9,12 +9,9 @@ import os
 import re
 import time
 
-from ...harness.processes.shared_memory import SHARED_MEMORY
+from ...harness.processes.shared_memory import SHARED_MEMORY, may_be_temporary
 from ...harness.trial.history import History
 
-_OWN = re.compile(r"(sem\.)?(bb[0-9a-f]{10}-.*|mp-\w{8}|psm_[0-9a-f]{8}|torch_\d+_\d+_\d+|gloo_.*)|sem\.\w{6}")
-"""Names that another trial does not make, since they have random parts. ``sem.XXXXXX`` is what the C library calls a semaphore
-while it is being made."""
 _TURN_WITHIN_S = 120.0
 
 
@@ -45,7 +42,7 @@ class SharedNames:
         pids = {str(pid) for pid in set(history.events["pid"].tolist())}
         names = [name for name in ended.segments if not pids & set(re.findall(r"\d+", name))]
         self._times.update(names)
-        fixed = {name for name in names if self._times[name] > 1 or (ended.private and not _is_own(name))}
+        fixed = {name for name in names if self._times[name] > 1 or (ended.private and not may_be_temporary(name))}
         self.found = tuple(sorted({*self.found, *fixed}))
 
     @property
@@ -86,7 +83,3 @@ class SharedNames:
             with contextlib.suppress(OSError):
                 os.close(self._turn)
             self._turn = None
-
-
-def _is_own(name: str) -> bool:
-    return _OWN.fullmatch(name) is not None

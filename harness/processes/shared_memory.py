@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import struct
 import sys
@@ -18,6 +19,9 @@ _CREATED, _MOVED_HERE = 0x100, 0x80  # IN_CREATE, IN_MOVED_TO
 _EVENT = struct.Struct("iIII")
 _TRIED_WITHIN_S = 2.0
 _MOST_NAMES = 200
+_RANDOM = re.compile(r"(sem\.)?(bb[0-9a-f]{10}-.*|mp-\w{8}|psm_[0-9a-f]{8}|torch_\d+_\d+_\d+|gloo_.*)")
+"""Names that another trial does not make, since they have random parts: of Python's multiprocessing, torch, gloo and badbatch."""
+_TEMPORARY = re.compile(r"sem\.\w{6}")
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,11 @@ def mapped_segments() -> set[str]:
         return set()
 
 
+def may_be_temporary(name: str) -> bool:
+    """Whether the C library may have given a semaphore this name while it made it; its parts are then random."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
 class Creations:
     """Records the names that appear in ``/dev/shm`` from now on, whichever process makes them."""
 
@@ -103,7 +112,7 @@ class Creations:
                 libc.inotify_add_watch(self._descriptor, SHARED_MEMORY.encode(), _CREATED | _MOVED_HERE)
 
     def names(self) -> list[str]:
-        """The names so far, each once, sorted; ends the recording. At most 200."""
+        """The names so far that have no random part, each once; ends the recording. At most 200, those that may be temporary last."""
         found: set[str] = set()
         try:
             while self._descriptor >= 0 and (data := os.read(self._descriptor, 1 << 16)):
@@ -118,4 +127,5 @@ class Creations:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-        return sorted(found - {""})[:_MOST_NAMES]
+        names = sorted((name for name in found if name and not _RANDOM.fullmatch(name)), key=lambda name: (may_be_temporary(name), name))
+        return names[:_MOST_NAMES]
