@@ -122,6 +122,26 @@ def test_each_source_is_one_module_that_needs_no_torch(name: str) -> None:
     assert done.stdout.split() == [name, "False"]
 
 
+@pytest.mark.parametrize("name", [name for name in SOURCES if isinstance(find(name), InMemory)])
+def test_what_a_trial_needs_is_imported_before_it_begins(name: str, tmp_path: Path) -> None:
+    """The zygote imports it once, so that no rank imports a module of badbatch again."""
+    code = (
+        "import sys\nfrom pathlib import Path\n"
+        "import badbatch.harness.processes.offer\n"
+        "from badbatch.harness.plan import FaultPlan\n"
+        "from badbatch.harness.sources.base import find\n"
+        "from badbatch.harness.trial.event_log import Recorder\n"
+        "from badbatch.harness.trial.spec import Topology, TrialSpec\n"
+        f"source, folder = find({name!r}), Path({str(tmp_path)!r})\n"
+        f"spec = TrialSpec('a:b', '/', 'clean', {name!r}, Topology(), FaultPlan())\n"
+        "source.preload()\nbefore = set(sys.modules)\n"
+        "source.reader(spec, None)\nsource.serve(spec, 0, Recorder(folder, 0), folder)\n"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
 def test_every_read_is_recorded_with_its_fault(tmp_path: Path) -> None:
     """A read is recorded when it begins, when its fault takes effect, and when it ends or raises, in this order."""
     recorder = Recorder(tmp_path)

@@ -27,11 +27,15 @@ def rehearse() -> None:
             importlib.import_module(name)
     if "torch" not in sys.modules:
         return
+    with contextlib.suppress(ImportError):  # since torch 2.6; a queue needs it for the first tensor
+        importlib.import_module("torch.utils.serialization.config")
+    import torch
     from torch.utils.data import DataLoader
 
     from ..sources.memory import Numbers
     from ..trial.batch import BatchReader
 
+    torch.manual_seed(0)  # the first call reads source files; each rank sets its own seed
     with contextlib.suppress(BadbatchError, RuntimeError):  # this only saves some milliseconds: an error here must not stop the zygote
         reader = BatchReader(FaultPlan())
         for batch in DataLoader(Numbers(4), batch_size=2, shuffle=True):

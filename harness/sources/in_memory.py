@@ -42,9 +42,9 @@ class InMemory:
         See :class:`~badbatch.harness.sources.base.Source`, also for the other methods.
         """
         from ..trial import batch
-        from . import memory
+        from . import memory, memory_samples
 
-        del batch, memory
+        del batch, memory, memory_samples
 
     def drop_in(self, contract: Contract) -> Contract:
         """What follows from the way in which it is called."""
