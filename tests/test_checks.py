@@ -26,6 +26,7 @@ from badbatch.harness.trial.spec import Topology
 from history_dsl import MARKS, RAISES, REFILLS, RESUMED, SKIPS, STOPS, SUBSTITUTES, broken, history_of
 
 _REFUSES = dataclasses.replace(RAISES, resume="refuse")
+_MOVED = (RESUMED[0], dataclasses.replace(RESUMED[1], topology=Topology(3)))
 _EXACT = dataclasses.replace(RAISES, tail="exact")
 _DROPS = dataclasses.replace(RAISES, tail="drop")
 _STOPS_INFERRED = dataclasses.replace(STOPS, inferred=("after_error",))
@@ -180,6 +181,12 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("resume-exact", "0-3 saved resumed raise@load:ValueError:another_version", {"phases": RESUMED, "contract": _REFUSES}),
     ("resume-exact", "0-3 saved resumed raise@load:ValueError:another_number_of_workers",
      {"phases": (RESUMED[0], dataclasses.replace(RESUMED[1], topology=Topology(3)))}),
+    # It looks at the state of another topology late.
+    *((check, f"0-3 saved resumed raise@{where}:ValueError:another_number_of_workers", {"phases": _MOVED})
+      for check in ("resume-exact", "contract-kept") for where in ("load", "iter")),
+    *((check, "0-3 saved resumed raise:ValueError:another_number_of_workers end", {"phases": _MOVED})
+      for check in ("resume-exact", "contract-kept")),
+    ("resume-exact", "0-3 saved resumed raise@iter:ValueError:another_version", {"phases": RESUMED, "contract": _REFUSES}),
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 5,7 end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 r1:fault5 raise end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("no-leftovers", "0-3 4-7 8-11 end closing closed", {}),
@@ -349,6 +356,9 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("resume-exact", "0-3 saved resumed 4-7 8-11 end epoch 4-7 8-11 end", {"phases": RESUMED}),
     ("resume-exact", "0-3 raise@save:TypeError:no_state resumed", {"phases": RESUMED}),
     ("resume-exact", "0-3 saved resumed raise@load:ValueError:another_version", {"phases": RESUMED}),
+    ("resume-exact", "0-3 saved resumed raise@iter:ValueError:another_version", {"phases": RESUMED}),
+    # It went on wrongly before it raised.
+    ("resume-exact", "0-3 saved resumed 8-11 raise:ValueError:lost end", {"phases": _MOVED}),
     ("ranks-in-step", "r0: 0,2 4,6 end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2}),
     ("ranks-in-step", "r0: 0,2 4,6 waited end r1: 1,3 end", {"ranks": 2, "samples": 8, "batch": 2, "lockstep": True}),
     ("no-leftovers", "0-3 4-7 8-11 end closing closed left:process:a_worker", {}),

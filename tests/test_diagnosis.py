@@ -31,7 +31,7 @@ from badbatch.harness.faults.stop_iteration import RaiseStopIteration
 from badbatch.harness.faults.transient import Transient
 from badbatch.harness.faults.two_argument_error import RaiseTwoArgumentError
 from badbatch.harness.faults.unpicklable_sample import UnpicklableSample
-from badbatch.harness.trial.phases import Phase, set_back
+from badbatch.harness.trial.phases import Batches, Phase, Save, set_back
 from badbatch.harness.trial.spec import Topology
 from fitting import undeclared
 from history_dsl import RAISES, RESUMED, SKIPS, STOPS, SUBSTITUTES, broken, diagnosed, history_of
@@ -39,6 +39,7 @@ from history_dsl import RAISES, RESUMED, SKIPS, STOPS, SUBSTITUTES, broken, diag
 _EXACT = dataclasses.replace(RAISES, tail="exact")
 _SKIPS = dataclasses.replace(SKIPS, tail="exact")
 _GRID: dict[str, Any] = {"samples": 8, "batch": 2, "workers": 2, "ranks": 2}
+_TWICE = (RESUMED[0], Phase(load=0, until=Batches(1), then=Save()), Phase(load=1))
 _TWO_RANKS: dict[str, Any] = {"samples": 8, "batch": 2, "ranks": 2}
 _PAIR: dict[str, Any] = {"samples": 16, "workers": 2}
 _HUNG: dict[str, Any] = {"timeout_s": 1.0, "workers": 2, "plan": {5: Hang()}}
@@ -95,6 +96,8 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("state-has-an-effect", "resume-exact", "0-3 saved 8-11 end", {"phases": (RESUMED[0], Phase(same_process=True))}),
     ("state-of-other-ranks", "resume-exact", "r0:0,2 r0:saved r1:1,3 r1:saved r0:resumed 2,3 4,5 6,7 end",
      {**_TWO_RANKS, "phases": (RESUMED[0], Phase(topology=Topology(0), load=0))}),
+    ("resume-reads-again", "resume-exact", "0-3 fault5 raise saved resumed fault5 raise@iter", {"phases": RESUMED}),
+    ("state-after-a-resume", "resume-exact", "0-3 saved resumed 4-7 saved resumed end", {"phases": _TWICE}),
     ("state-not-used", "resume-exact", "0-3 saved resumed 0-3 4-7 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
     ("state-counts-what-was-read", "resume-exact", "w0:read0-7 0-3 saved resumed 8-11 end epoch 0-3 4-7 8-11 end", {"phases": RESUMED}),
     ("order-not-restored", "resume-exact", "4,1,7,0 saved resumed 1,2,7,5 3,6,8,9 end", {"phases": RESUMED}),
@@ -354,6 +357,10 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("state-has-an-effect", "resume-exact", "0-3 saved resumed 8-11 end", {"phases": RESUMED}),
     # As many ranks as before.
     ("state-of-other-ranks", "resume-exact", "0-3 saved resumed 0-3 4-7 8-11 end", {"phases": RESUMED}),
+    # The damaged sample had not been passed before.
+    ("resume-reads-again", "resume-exact", "0-3 saved resumed fault5 raise@iter", {"phases": RESUMED}),
+    # The first resume was wrong already.
+    ("state-after-a-resume", "resume-exact", "0-3 saved resumed 0-3 saved resumed end", {"phases": _TWICE}),
     # Samples are missing too.
     ("state-not-used", "resume-exact", "0-3 saved resumed 0-3 8-11 end", {"phases": RESUMED}),
     # What is missing was not read.

@@ -76,3 +76,15 @@ def test_a_loader_is_not_resumed_in_a_topology_that_it_does_not_support() -> Non
     assert stays_away(resumes, Topology(0), ranks) == "the loader declares ranks=(1,)"
     assert stays_away(Contract(resume="exact", workers=(0,)), Topology(0), workers) == "the loader declares workers=(0,)"
     assert "sampler" in stays_away(Contract(resume="exact", divisible=False), Topology(0), ranks)
+
+
+@pytest.mark.timeout(200)
+def test_a_state_may_be_refused_when_the_loader_is_iterated() -> None:
+    """A loader that looks at the topology of a state in iter() keeps its promises in every scenario with a resume."""
+    chosen = Options(workers=(0, 2), ranks=(1,), scenarios=("resumed", "resumed-damaged", "resumed-other-*"))
+    with Suite("tests.rogues.refusing_late:late", chosen, ROOT) as suite:
+        suite.start()
+        suite.prepare()
+        report = suite.run()
+    assert report.ok, report
+    assert {v.mark for v in report.verdicts if v.check == "resume-exact"} == {Mark.PASS}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from ...harness.contract.job import Contract
 from ...harness.sources.truth import Owed
@@ -13,6 +12,8 @@ from ...harness.trial.phases import Batches, Phase, Save
 from ...harness.trial.spec import TrialSpec
 from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
+from ..judging.raised import quoted
+from ..judging.refused import may_refuse, moved, refusals
 from .base import Violation, check, count
 
 
@@ -32,11 +33,11 @@ def _needs_a_state(contract: Contract, spec: TrialSpec) -> str | None:
 )
 def resume_exact(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Each good sample once before and after the stop, and in each later epoch. Refused states are errors, and only where they may be."""
-    yield from _not_saved(history)
-    refused = _refused(history)
+    refused = refusals(history)
     for phase, why in refused.items():
-        if why and expected.contract.resume != "refuse" and not _moved(history.spec, phase):
+        if why and not may_refuse(expected, phase):
             yield Violation("a state is loaded in the topology in which it was saved", f"{_where(history, phase)}: {why}")
+    yield from _not_saved(history, refused)
     for number, segments in enumerate(history.logical_epochs):
         last, epoch = segments[-1]
         saves = any(isinstance(history.spec.phases[phase].then, Save) for phase, _ in segments)
@@ -45,35 +46,13 @@ def resume_exact(history: History, ledger: Ledger, expected: Expectation) -> Ite
         yield from _not_whole(history, ledger.epochs[number], expected, last, epoch)
 
 
-def _not_saved(history: History) -> Iterator[Violation]:
+def _not_saved(history: History, refused: Mapping[int, str]) -> Iterator[Violation]:
     for event in history.of(Kind.RAISED):
-        if event["flags"] == Where.SAVE:
+        if event["flags"] == Where.SAVE and int(event["phase"]) not in refused:
             yield Violation(
                 "state_dict() gives a state between two calls of next()",
-                f"{_taken(history.spec.phases[int(event['phase'])])} it raised {_said(history, event)}",
+                f"{_taken(history.spec.phases[int(event['phase'])])} it raised {quoted(history, event)}",
             )
-
-
-def _refused(history: History) -> dict[int, str]:
-    """From a phase that could not load its state to the loader's error; empty: there was no state to load."""
-    raised = history.of(Kind.RAISED)
-    saved = set(history.of(Kind.SAVED)["phase"].tolist())
-    return {
-        int(event["phase"]): f"it raised {_said(history, event)}"
-        if history.spec.phases[int(event["phase"])].load in saved
-        else ""
-        for event in raised[raised["flags"] == Where.LOAD]
-    }
-
-
-def _said(history: History, event: Any) -> str:
-    return f"{history.text(event, 'type').removeprefix('builtins.')}: {history.text(event)}"
-
-
-def _moved(spec: TrialSpec, number: int) -> bool:
-    """Whether a phase loads a state of another topology."""
-    load = spec.phases[number].load
-    return load is not None and spec.in_phase(number).topology != spec.in_phase(load).topology
 
 
 def _not_whole(history: History, epoch: Epoch, expected: Expectation, last: int, number: int) -> Iterator[Violation]:
@@ -99,7 +78,7 @@ def _where(history: History, number: int) -> str:
     if load is None:
         return "the process in which the states were taken"
     now = spec.in_phase(number).topology
-    loaded = f", loaded on {count(now.ranks, 'rank')} with {count(now.workers, 'worker')}" if _moved(spec, number) else ""
+    loaded = f", loaded on {count(now.ranks, 'rank')} with {count(now.workers, 'worker')}" if moved(spec, number) else ""
     return f"state {_taken(spec.phases[load])}{loaded}"
 
 

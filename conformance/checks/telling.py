@@ -14,6 +14,7 @@ from ...harness.trial.spec import TrialSpec
 from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger
 from ..judging.raised import quoted
+from ..judging.refused import errors_of_refusals
 from ..judging.stops import went_on
 from .base import Violation, check, count, spans, was
 
@@ -101,7 +102,7 @@ def contract_kept(history: History, ledger: Ledger, expected: Expectation) -> It
     """The observed policy is the one declared, or inferred at zero workers and one rank."""
     yield from _cannot_be_built(history, bool(np.any(expected.owed != Owed.GOOD)))
     for epoch in ledger.epochs:
-        errors = sum(epoch.errors)
+        errors = sum(epoch.errors) - errors_of_refusals(history, epoch.number)
         damage = bool(np.any(expected.owed != Owed.GOOD))
         if errors > expected.error_budget and (not damage or expected.goes_on):
             yield _too_many(history, epoch, expected, errors)

@@ -16,6 +16,7 @@ from ...harness.trial.history import Events, History
 from ..judging.accounting import readings
 from ..judging.expectation import Expectation
 from ..judging.ledger import Epoch, Fate, Ledger, Stop
+from ..judging.refused import may_refuse, refusals
 
 Ids = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -49,9 +50,23 @@ class Case:
         if self.check == "fresh-epoch":
             return next((epoch for epoch in later if np.any(epoch.arrivals != 1)), first)
         if self.check == "resume-exact":
-            wrong = ((epoch.arrivals == 0) & self.expected.good | (epoch.fate == Fate.DUPLICATED) for epoch in self.ledger.epochs)
-            return next((epoch for epoch, samples in zip(self.ledger.epochs, wrong, strict=True) if samples.any()), first)
+            judged = (epoch for epoch in self.ledger.epochs if not self._may_be_refused(epoch))
+            return next((epoch for epoch in judged if (self.never_came(epoch) | (epoch.fate == Fate.DUPLICATED)).any()), first)
         return later[0] if later and self.check in _OF_WHOLE_EPOCHS and Stop.BROKE in first.stops else first
+
+    def never_came(self, epoch: Epoch) -> Mask:
+        """The good samples that did not arrive in an epoch, except the collateral of its errors."""
+        never: Mask = np.isin(epoch.fate, (Fate.LOST, Fate.UNDELIVERED)) & (self.expected.owed == Owed.GOOD)
+        return never
+
+    @functools.cached_property
+    def refusals(self) -> dict[int, str]:
+        """From a phase that could not load its state to what raised an error."""
+        return refusals(self.history)
+
+    def _may_be_refused(self, epoch: Epoch) -> bool:
+        phase, _ = self.history.logical_epochs[epoch.number][-1]
+        return phase in self.refusals and may_refuse(self.expected, phase)
 
     @functools.cached_property
     def arrived(self) -> Events:

@@ -6,16 +6,20 @@ import numpy as np
 
 from ...harness.trial.event_log import Kind
 from ...harness.trial.phases import Phase
-from ..checks.base import count, spans
+from ..checks.base import count, spans, was
 from .base import diagnosis
 from .case import Case, Ids
 
 
+def _number(case: Case) -> int:
+    """The number of the last phase of the epoch in question."""
+    return case.history.logical_epochs[case.epoch.number][-1][0]
+
+
 def _resumed(case: Case) -> Phase | None:
     """The last phase of the epoch in question, where it loaded a state."""
-    number, _ = case.history.logical_epochs[case.epoch.number][-1]
-    phase = case.spec.phases[number]
-    return None if phase.load is None else phase
+    phase = case.spec.phases[_number(case)]
+    return None if phase.load is None or _number(case) in case.refusals else phase
 
 
 def _goes_on(case: Case) -> bool:
@@ -34,13 +38,18 @@ def _before(case: Case, kind: Kind) -> Ids:
 
 
 def _lost(case: Case) -> Ids:
-    found: Ids = np.flatnonzero((case.epoch.arrivals == 0) & case.expected.good)
+    found: Ids = np.flatnonzero(case.never_came(case.epoch))
     return found
 
 
 def _twice(case: Case) -> Ids:
     found: Ids = np.flatnonzero(case.epoch.arrivals > 1)
     return found
+
+
+def _wrong(case: Case) -> str:
+    found = ((_twice(case), "came twice"), (_lost(case), "never came"))
+    return " and ".join(f"{count(len(samples), 'sample')} ({spans(samples)}) {what}" for samples, what in found if len(samples))
 
 
 @diagnosis(
@@ -51,7 +60,7 @@ def _twice(case: Case) -> Ids:
     before=("state-counts-what-was-read", "state-not-used", "order-not-restored", "later-epochs-begin-at-the-state"),
 )
 def state_has_an_effect(case: Case) -> str | None:
-    if _resumed(case) is not None or not len(case.history.of(Kind.SAVED)):
+    if case.spec.phases[_number(case)].load is not None or not len(case.history.of(Kind.SAVED)):
         return None
     changed = np.concatenate([_lost(case), _twice(case)])
     return f"without a resume, {count(len(changed), 'sample')} ({spans(changed)}) came twice or never" if len(changed) else None
@@ -71,7 +80,51 @@ def state_of_other_ranks(case: Case) -> str | None:
     saved, loaded = case.spec.in_phase(phase.load).topology.ranks, phase.topology.ranks
     if saved == loaded:
         return None
-    return f"a state of {count(saved, 'rank')} was loaded by {loaded}: {len(_twice(case))} came twice, {len(_lost(case))} never"
+    return f"a state of {count(saved, 'rank')} was loaded by {loaded}: {_wrong(case)}"
+
+
+@diagnosis(
+    "resume-reads-again",
+    cause="To reach its position the loader reads again what it has delivered, and a damaged sample ends the resume.",
+    fix="Skip samples without reading them, or ignore the errors of samples that were passed before the state was taken.",
+    explains=("resume-exact",),
+    before=("state-has-an-effect", "state-counts-what-was-read"),
+)
+def resume_reads_again(case: Case) -> str | None:
+    number = _number(case)
+    load = case.spec.phases[number].load
+    if number not in case.refusals or load is None:
+        return None
+    faults, saved = case.history.of(Kind.FAULT), case.history.of(Kind.SAVED)
+    taken = saved["time"][saved["phase"] == load]
+    if not len(taken):
+        return None
+    before = np.unique(faults["sample"][faults["time"] < taken.max()])
+    again = np.unique(faults["sample"][(faults["phase"] == number) & np.isin(faults["sample"], before)])
+    if not len(again):
+        return None
+    return (
+        f"{count(len(again), 'damaged sample')} ({spans(again)}), passed before the state was taken, "
+        f"{was(len(again))} read again on the resume, and the error ended it"
+    )
+
+
+@diagnosis(
+    "state-after-a-resume",
+    cause="A state that is taken after a resume is wrong, though the resume itself went on where it should.",
+    fix="Count on from the position that was loaded, and count each batch once.",
+    explains=("resume-exact",),
+    before=("state-counts-what-was-read", "order-not-restored"),
+)
+def state_after_a_resume(case: Case) -> str | None:
+    phase = _resumed(case)
+    if phase is None or phase.load is None or case.spec.phases[phase.load].load is None or not _goes_on(case):
+        return None
+    arrived = case.history.of(Kind.ARRIVED)
+    before, between = (arrived["sample"][arrived["phase"] == n] for n in (case.spec.phases[phase.load].load, phase.load))
+    if np.isin(between, before).any():
+        return None
+    return f"the first resume went on where it should; after a second one, from a state taken after the first, {_wrong(case)}"
 
 
 @diagnosis(

@@ -92,20 +92,27 @@ class Consumer:
     def guarded(self, call: Callable[[], Any], where: Where, default: Any = None) -> tuple[Any, BaseException | None]:
         """Run the loader's code; whatever it raises is recorded and returned. StopIteration is returned unrecorded."""
         result, error = default, None
+        late: BaseException | None = None
+        ending: BaseException | None = None
         try:
-            self._hand_over()
-            result = call()
-        except BaseException as caught:
-            error = caught
-        late = self._take_back()
-        if error is not None and not (where is Where.NEXT and isinstance(error, StopIteration)):
-            self._raised(error, where)
-        if late is not None:
-            self._raised(late, Where.OUTSIDE)
-        for ending in (error, late):
-            if self._interruptible and isinstance(ending, (KeyboardInterrupt, SystemExit)):
-                raise ending  # as in a training script, which does not catch it
-        return result, error
+            try:
+                self._hand_over()
+                result = call()
+            except BaseException as caught:
+                error = caught
+            late = self._take_back()
+            if error is not None and not (where is Where.NEXT and isinstance(error, StopIteration)):
+                self._raised(error, where)
+            if late is not None:
+                self._raised(late, Where.OUTSIDE)
+            for ending in (error, late):
+                if self._interruptible and isinstance(ending, (KeyboardInterrupt, SystemExit)):
+                    raise ending  # as in a training script, which does not catch it
+            return result, error
+        finally:
+            # The error's traceback holds this frame. Frame and error would keep each other, and the loader's iterator with
+            # them, until the garbage collector takes all apart in any order.
+            error = late = ending = None
 
     def _hand_over(self) -> None:
         """Activate the loader's SIGCHLD handler; may raise what it raises for a death that happened in between."""
@@ -228,7 +235,7 @@ class Consumer:
             self._record(Kind.EPOCH, flags=self._built.set_epoch is not None, epoch=self._epoch)
             if self._built.set_epoch is not None:
                 self.guarded(lambda: self._built.set_epoch(self._epoch) if self._built and self._built.set_epoch else None, Where.ITER)
-            self._iterator, _ = self.guarded(lambda: iter(self._built.loader) if self._built else None, Where.ITER)
+            self._iterator = self.guarded(lambda: iter(self._built.loader) if self._built else None, Where.ITER)[0]
         if self._iterator is not None:
             self._drain(self._iterator, until, number)
         if isinstance(phase.then, Save) and is_last:
@@ -265,6 +272,7 @@ class Consumer:
             batch, error = self.guarded(lambda: next(iterator), Where.NEXT, nothing)
             self._record(Kind.DELAY, _run_delay_ns())
             if isinstance(error, StopIteration):
+                error = None  # as in guarded()
                 self._record(Kind.END, aux=self._step, epoch=self._epoch)
                 if self._interruptible and isinstance(until, End) and not signalled:
                     self._wait_for_signal(number)
