@@ -108,9 +108,9 @@ def test_where_a_mount_is_not_possible_trials_run_one_at_a_time(tmp_path: Path, 
 def learned(possible: bool, *trials_: tuple[bool, Sequence[str]]) -> SharedNames:
     """What is known after some trials: whether each had a mount, and the names that it made."""
     names = SharedNames(possible)
-    for mounted, made in trials_:
+    for number, (mounted, made) in enumerate(trials_):
         history = history_of("0-3 end")
-        ended = Ended(private=mounted, segments=tuple(made))
+        ended = Ended(private=mounted, segments=tuple(made), watched=(2 * number, 2 * number + 1))
         names.learn(dataclasses.replace(history, ended=ended), wanted_private=mounted)
     return names
 
@@ -143,11 +143,20 @@ def test_a_name_with_the_number_of_a_process_is_not_fixed() -> None:
     assert names.found == ()
 
 
+def test_trials_at_the_same_time_see_the_same_names() -> None:
+    """In the common folder, a name that appeared while both ran was made once; one that a later trial makes again is fixed."""
+    names = SharedNames(possible=False)
+    for watched, found in (((0, 10), ()), ((5, 15), ()), ((20, 25), ("random",))):
+        ended = Ended(segments=("random",), watched=watched)
+        names.learn(dataclasses.replace(history_of("0-3 end"), ended=ended), wanted_private=False)
+        assert names.found == found
+
+
 def test_a_mount_that_fails_is_not_counted_on() -> None:
     """Then the trials run one at a time."""
     names = SharedNames(possible=True)
-    for _ in range(2):
-        ended = Ended(private=False, segments=("fixed",))
+    for number in range(2):
+        ended = Ended(private=False, segments=("fixed",), watched=(2 * number, 2 * number + 1))
         names.learn(dataclasses.replace(history_of("0-3 end"), ended=ended), wanted_private=True)
     assert names.one_at_a_time
 

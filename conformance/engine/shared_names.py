@@ -10,7 +10,7 @@ import re
 import time
 
 from ...harness.processes.shared_memory import SHARED_MEMORY, may_be_temporary
-from ...harness.trial.history import History
+from ...harness.trial.history import Ended, History
 
 _TURN_WITHIN_S = 120.0
 
@@ -26,24 +26,31 @@ class SharedNames:
         self.possible = possible
         self.found: tuple[str, ...] = ()
         """Fixed names of the loader; empty: none is known."""
-        self._times: collections.Counter[str] = collections.Counter()
+        self._windows: dict[str, list[tuple[int, int]]] = collections.defaultdict(list)
         self._turn: int | None = None
         self._waits_since: float | None = None
 
     def learn(self, history: History, *, wanted_private: bool) -> None:
-        """Take the names that a trial made into account. A name is fixed if two trials made it.
+        """Take the names that appeared during a trial into account. A name is fixed if two trials made it.
 
-        One trial is enough if it had a ``/dev/shm`` of its own: then no other program made the name, and a mount for each trial
-        costs little, also if the name is not fixed after all.
+        Two trials that ran at the same time in the common ``/dev/shm`` see each other's names, so they do not count as two. One
+        trial is enough if it had a ``/dev/shm`` of its own: then no other program made the name, and a mount for each trial costs
+        little, also if the name is not fixed after all.
         """
         ended = history.ended
         if wanted_private and not ended.private:
             self.possible = False
         pids = {str(pid) for pid in set(history.events["pid"].tolist())}
         names = [name for name in ended.segments if not pids & set(re.findall(r"\d+", name))]
-        self._times.update(names)
-        fixed = {name for name in names if self._times[name] > 1 or (ended.private and not may_be_temporary(name))}
+        fixed = {name for name in names if (ended.private and not may_be_temporary(name)) or self._again(name, ended)}
+        for name in names:
+            self._windows[name].append(ended.watched)
         self.found = tuple(sorted({*self.found, *fixed}))
+
+    def _again(self, name: str, ended: Ended) -> bool:
+        """Whether a name appeared in another trial too, which could not see that of this one."""
+        begun, over = ended.watched
+        return any(ended.private or before[1] < begun or over < before[0] for before in self._windows[name])
 
     @property
     def one_at_a_time(self) -> bool:

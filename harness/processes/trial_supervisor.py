@@ -95,6 +95,7 @@ class TrialSupervisor:
         if private:
             self._standing = frozenset()
         creations = Creations() if self._conditions.watched else None
+        watched_from = time.monotonic_ns()
         began = time.monotonic()
         cut, cut_at, evidence = None, None, []
         leftovers: list[dict[str, Any]] = []
@@ -124,6 +125,7 @@ class TrialSupervisor:
             "isolation": "spawn" if self._conditions.fresh else "fork",
             "private": private,
             "segments": creations.names() if creations is not None else [],
+            "watched": [watched_from, time.monotonic_ns()],
         }
         partial = self._folder / "ended.partial"
         partial.write_text(json.dumps(ended), encoding="utf-8")

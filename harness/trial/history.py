@@ -45,6 +45,8 @@ class Ended:
     """It had a ``/dev/shm`` of its own."""
     segments: tuple[str, ...] = ()
     """Where that was watched: the names that appeared in ``/dev/shm``."""
+    watched: tuple[int, int] = (0, 0)
+    """From when until when, on the clock of the events (nanoseconds)."""
 
     def __str__(self) -> str:
         if self.cut:
