@@ -171,6 +171,16 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("fresh-epoch", "0-3 4-7 8-11 end epoch 0-3 4-7 8-11 end", {}),
     ("fresh-epoch", "0-3 break epoch 0-3 4-7 8-11 end", {"break_after": 1}),
     ("fresh-epoch", "0-3 fault5 raise 8-11 end epoch 0-3 4-7 8-11 end", {"plan": {5: Transient(failures=1)}}),
+    ("declared-order", _IN_ORDER, {}),
+    ("declared-order", "r0: 0,2 4,6 8 end r1: 1,3 5,7 0 end", {"ranks": 2, "samples": 9, "batch": 2}),  # padding begins again
+    ("declared-order", "0-3 0-3 4-7 8-11 end", {}),  # what comes twice is another check's
+    ("declared-order", "0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2, "contract": _PER_WORKER}),
+    ("declared-order", "0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2, "source": "sharded_stream"}),  # the source splits itself
+    ("declared-order", "0,2,4,6 1,3,5,7 8,10 9,11 end",
+     {"workers": 2, "source": "stream", "contract": dataclasses.replace(RAISES, unshuffled="per-worker")}),
+    ("declared-order", "6-11 0-5 end", {**_LINES, "batch": 6, "stored": Stored("{}", files=(("b", 0, 6), ("a", 6, 6))),
+     "contract": dataclasses.replace(RAISES, unshuffled="source")}),  # files come by name
+    ("declared-order", "8-11 4-7 ask stalled", {}),  # an epoch that was cut is not compared
     ("epochs-differ", f"{_A} epoch {_B} epoch {_A}", _SET_BACK),
     ("epochs-differ", f"{_A} epoch {_B} epoch {_C}", {**_SET_BACK, "set_epoch": False}),
     ("epochs-differ", f"{_A} epoch {_B} epoch {_C}", {**_SET_BACK, "contract": dataclasses.replace(RAISES, order="free")}),
@@ -341,6 +351,15 @@ BROKEN: list[tuple[str, str, dict[str, Any]]] = [
     ("fresh-epoch", "0-3 4-7 8-11 end raise@iter:RuntimeError:used_up", {"epochs": 2}),
     ("fresh-epoch", "0-3 break epoch 4-7 8-11 end", {"break_after": 1}),
     ("fresh-epoch", "0-3 break epoch 0-3 0-3 4-7 8-11 end", {"break_after": 1}),
+    ("declared-order", "8-11 4-7 0-3 end", {"workers": 2}),
+    ("declared-order", "0-3 8-11 4-7 end", {}),
+    ("declared-order", "0-3 4,6,5,7 8-11 end", {}),
+    ("declared-order", f"{_IN_ORDER} epoch 0-3 8-11 4-7 end", {}),
+    ("declared-order", "0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2}),
+    ("declared-order", "8-11 4-7 0-3 end", {"workers": 2, "contract": _PER_WORKER}),
+    ("declared-order", "8-11 4-7 0-3 end", {"workers": 2, "source": "stream"}),
+    ("declared-order", "0-5 6-11 end", {**_LINES, "batch": 6, "stored": Stored("{}", files=(("b", 0, 6), ("a", 6, 6))),
+     "contract": dataclasses.replace(RAISES, unshuffled="source")}),
     ("epochs-differ", f"{_IN_ORDER} epoch {_B} epoch {_IN_ORDER}", _SET_BACK),
     ("epochs-differ", f"{_IN_ORDER} epoch {_IN_ORDER} epoch {_IN_ORDER}",
      {**_SET_BACK, "source": "stream", "contract": dataclasses.replace(RAISES, shuffles=True)}),
@@ -475,3 +494,19 @@ def test_a_loader_that_need_not_shuffle(trial: dict[str, Any], reason: str) -> N
     """A loader may say that it does not; on a stream it must only if it says that it does."""
     found = judge(history_of(f"{_IN_ORDER} epoch {_IN_ORDER} epoch {_IN_ORDER}", **{**_SET_BACK, **trial}))
     assert [(v.mark, v.reason) for v in found if v.check == "epochs-differ"] == [(Mark.NA, reason)]
+
+
+@pytest.mark.parametrize(
+    ("trial", "reason"),
+    [
+        ({"contract": dataclasses.replace(RAISES, unshuffled="free")}, 'the loader declares unshuffled="free"'),
+        ({"contract": dataclasses.replace(RAISES, unshuffled="free", inferred=("unshuffled",)), **_LINES},
+         "without workers the loader has an order of its own"),
+        (_LINES, "the order was neither declared nor inferred"),
+        ({"contract": _DRAWS}, "samples are drawn with replacement"),
+    ],
+)  # fmt: skip
+def test_an_order_that_is_not_promised(trial: dict[str, Any], reason: str) -> None:
+    """Where the contract has no order, the reason says so."""
+    found = judge(history_of("8-11 4-7 0-3 end", **trial))
+    assert [(v.mark, v.reason) for v in found if v.check == "declared-order"] == [(Mark.NA, reason)]

@@ -199,6 +199,8 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("workers-kept-after-break", "no-leftovers", "0-3 break closing closed left:process:a_worker", {"break_after": 1}),
     ("helpers-not-ended", "no-leftovers", "0-3 4-7 8-11 end closing closed left:thread:prefetcher", {}),
     ("closing-waits-in-vain", "no-leftovers", "0-3 4-7 8-11 end closing +20s stalled", {"helpers": 2}),
+    ("batches-in-another-order", "declared-order", "8-11 4-7 0-3 end", {"workers": 2}),
+    ("samples-in-another-order", "declared-order", "7,3,9,1 11,0,2,8 5,4,10,6 end", {}),
     ("shuffle-ignored", "epochs-differ", f"{_IN_ORDER} epoch {_IN_ORDER} epoch {_IN_ORDER}", _SET_BACK),
     ("same-order-each-epoch", "epochs-differ", f"{_A} epoch {_A} epoch {_A}", _SET_BACK),
     ("epoch-unknown-to-persistent-workers", "epochs-differ", f"{_A} epoch {_A} epoch {_A}", _PERSISTENT),
@@ -206,6 +208,9 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
 ]
 
 NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
+    # A batch is mixed; each batch is in order.
+    ("batches-in-another-order", "declared-order", "8-11 5,4,6,7 0-3 end", {"workers": 2}),
+    ("samples-in-another-order", "declared-order", "8-11 4-7 0-3 end", {"workers": 2}),
     # Only the first epoch is in order; the epoch is new each time; the workers do not stay; the loader has no set_epoch.
     ("shuffle-ignored", "epochs-differ", f"{_IN_ORDER} epoch {_A} epoch {_IN_ORDER}", _SET_BACK),
     ("same-order-each-epoch", "epochs-differ", f"{_A} epoch {_B} epoch {_B.replace('2,8', '8,2')}", _SET_BACK),

@@ -35,6 +35,7 @@ def _no_replacement(contract: Contract, spec: TrialSpec) -> str | None:
     # Shares that overlap leave a gap: a sample that two of them contain takes the place of one that none contains.
     implies=(
         "finite-epoch", "no-lost-batches", "honest-length", "full-batches", "contract-kept", "exact-skip-count", "fresh-epoch",
+        "declared-order",
     ),
 )
 def no_duplicates(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:

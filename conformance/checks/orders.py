@@ -1,4 +1,4 @@
-"""The check and the relation on the order of shuffled epochs."""
+"""The checks and the relation on the order in which samples arrive."""
 
 from __future__ import annotations
 
@@ -100,6 +100,55 @@ def _begins(ids: Ids) -> str:
 
 def _first(found: Mapping[int, list[Ids]], epoch: int) -> tuple[int, ...]:
     return tuple(map(int, found[epoch][0][:3]))
+
+
+def _needs_an_order(contract: Contract, spec: TrialSpec) -> str | None:
+    if contract.replacement:
+        return "samples are drawn with replacement"
+    order = orders.promised(contract, spec)
+    if order == "free":
+        inferred = "unshuffled" in contract.inferred
+        return "without workers the loader has an order of its own" if inferred else 'the loader declares unshuffled="free"'
+    return "the order was neither declared nor inferred" if order is None else None
+
+
+def _in_order(spec: TrialSpec) -> bool:
+    resumes = any(phase.load is not None or isinstance(phase.then, Save) for phase in spec.phases)
+    return not spec.shuffle and not spec.plan and not resumes
+
+
+@check(
+    "declared-order",
+    title="Without shuffling the samples come in the order of the source",
+    why="Predictions are matched with their inputs by position, and a failure is looked for at the place where it was seen: both need an "
+    "order that does not depend on the workers.",
+    source="torch.utils.data documentation: a SequentialSampler, and batches in the order of the sampler with any number of workers",
+    exercised=_in_order,
+    needs=_needs_an_order,
+)
+def declared_order(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
+    """The order in which samples arrive, rank by rank, in jobs that do not shuffle and have no damage.
+
+    With ``unshuffled="per-worker"`` each worker must keep the order, and not all of them together. Files come in the order of their
+    names.
+    """
+    per_worker = orders.promised(expected.contract, expected.spec) == "per-worker"
+    allowed = max(1, expected.spec.topology.workers) if per_worker else 1
+    for epoch in orders.undisturbed(ledger):
+        for rank in range(expected.spec.topology.ranks):
+            places = orders.places(history, epoch.number, rank, expected.pad_budget)
+            if orders.rows(places) <= allowed:
+                continue
+            ids = orders.arrived(history, epoch.number, rank)
+            fall = int(np.flatnonzero(np.diff(places) < 0)[0])
+            where = f"in epoch {_name(history, epoch.number)}{_on(rank, expected.spec)}" if epoch.number else _on(rank, expected.spec)
+            yield Violation(
+                "each worker delivers its samples in the order of the source" if per_worker else "samples come in the order of the source",
+                f"{count(int(np.count_nonzero(np.diff(places) < 0)), 'time')} a sample came after one that follows it in the source "
+                f"{where}: {_begins(ids[max(0, fall - 1):])}".replace("  ", " ").replace(" :", ":"),
+                witnesses=tuple(map(int, ids[fall : fall + 2])),
+            )
+            return
 
 
 def _again(spec: TrialSpec) -> TrialSpec:

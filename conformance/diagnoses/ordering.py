@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
+import numpy as np
+
+from ...harness.trial.event_log import Kind
 from ..judging import orders
 from ..judging.ledger import Ids
 from .base import diagnosis
@@ -88,6 +92,46 @@ def set_epoch_ignored(case: Case) -> str | None:
             same = orders.number_of(case.history, before) == orders.number_of(case.history, number)
             if same and before in found and orders.told_the_epoch(case.history) and not orders.alike(found[before], order):
                 return f"set_epoch({orders.number_of(case.history, number)}) was called twice, and two orders came"
+    return None
+
+
+def _batches(case: Case) -> Iterator[tuple[Ids, list[Ids]]]:
+    """For each rank the places in the source of the samples of the first epoch, together and batch by batch."""
+    for rank in range(case.spec.topology.ranks):
+        arrived = case.history.of(Kind.ARRIVED, epoch=0, rank=rank)
+        together = orders.places(case.history, 0, rank, case.expected.pad_budget)
+        steps = arrived["aux"][: len(together)]
+        if len(arrived) > len(together) + case.expected.pad_budget:  # repeated, or without an id: another check's
+            continue
+        yield together, [together[steps == step] for step in np.unique(steps)]
+
+
+@diagnosis(
+    "batches-in-another-order",
+    cause="Batches are delivered as workers finish them, or from another end, and not in the order of the sampler.",
+    fix="Number the batches when they are given to the workers, and keep one that comes early until it is its turn.",
+    explains=("declared-order",),
+)
+def batches_in_another_order(case: Case) -> str | None:
+    for together, batches in _batches(case):
+        if orders.rows(together) > 1 and len(batches) > 1 and all(orders.rising(batch) for batch in batches):
+            late = [number for number, (one, two) in enumerate(itertools.pairwise(batches), 1) if two[0] < one[0]]
+            if late:
+                return f"the samples of each batch are in order, and batch {late[0]} comes after one that follows it"
+    return None
+
+
+@diagnosis(
+    "samples-in-another-order",
+    cause="The loader shuffles although the job does not, or it lists the source in an order of its own.",
+    fix="Shuffle only if job.shuffle is True, and sort what is listed, or declare @loader(unshuffled=...).",
+    explains=("declared-order",),
+)
+def samples_in_another_order(case: Case) -> str | None:
+    for together, batches in _batches(case):
+        mixed = [number for number, batch in enumerate(batches) if not orders.rising(batch)]
+        if orders.rows(together) > 1 and mixed:
+            return f"already within batch {mixed[0]} the samples are not in the order of the source"
     return None
 
 

@@ -11,9 +11,10 @@ from ...harness.contract.choices import AfterError, Batches, OnDamage, Readers, 
 from ...harness.contract.job import Contract
 from ...harness.errors import HarnessError, LoaderError
 from ...harness.sources.base import find, truth
-from ...harness.sources.truth import Owed
+from ...harness.sources.truth import Owed, Walk
 from ...harness.trial.event_log import Kind, Where
 from ...harness.trial.history import History
+from . import orders
 from .accounting import account
 from .doubts import disturbance, not_carried
 from .expectation import expect
@@ -93,6 +94,8 @@ def infer(history: History, declared: Contract) -> Contract:
         found["after_error"] = _after_error(history)
     if declared.batches is None and on_damage == "skip":
         found["batches"] = _batches(history)
+    if declared.unshuffled is None and find(history.spec.source).offers == "root" and len(history.of(Kind.GOT)):
+        found["unshuffled"] = "source" if all(number == 1 for number in _rows(history)) else "free"
     if declared.resume is None:
         found["resume"] = "exact" if np.any(history.of(Kind.BUILT)["flags"]) else "none"
     return _completed(declared, found)
@@ -142,7 +145,16 @@ def infer_workers(history: History, contract: Contract) -> Contract:
         found["short_batches"] = _short_batches(history)
     if contract.readers is None and (readers := _readers(history)):
         found["readers"] = readers
+    if contract.unshuffled is None or (contract.unshuffled == "source" and "unshuffled" in contract.inferred):
+        stream = find(history.spec.source).offers == "root" or truth(history.spec).walk is not Walk.INDEX
+        if stream and 1 < max(_rows(history)) <= history.spec.topology.workers:
+            found["unshuffled"] = "per-worker"
     return _completed(contract, found)
+
+
+def _rows(history: History) -> list[int]:
+    """For each rank, into how many rows in the order of the source its samples can be split."""
+    return [orders.rows(orders.places(history, 0, rank)) for rank in range(history.spec.topology.ranks)]
 
 
 def _short_batches(history: History) -> ShortBatches:
@@ -199,7 +211,7 @@ def _readers(history: History) -> Readers | None:
 
 
 def _completed(contract: Contract, found: dict[str, str]) -> Contract:
-    return dataclasses.replace(contract, **found, inferred=(*contract.inferred, *found))  # type: ignore[arg-type]
+    return dataclasses.replace(contract, **found, inferred=tuple(dict.fromkeys((*contract.inferred, *found))))  # type: ignore[arg-type]
 
 
 def _on_damage(history: History, epoch: Epoch) -> OnDamage:

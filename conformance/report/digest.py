@@ -117,7 +117,7 @@ def _cells(verdicts: Iterable[Verdict]) -> dict[tuple[str, Column], str]:
 
 
 _UNSAID = {"timeout": True, "uneven_ranks": False, "persistent_workers": True, "replacement": False, "readers": "processes",
-           "short_batches": "last", "skip_budget": False, "shuffles": True, "order": "seeded"}
+           "short_batches": "last", "skip_budget": False, "shuffles": True, "order": "seeded", "unshuffled": "source"}
 """Values that nearly every loader has; they are not printed."""
 
 

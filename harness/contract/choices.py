@@ -13,6 +13,7 @@ Readers = Literal["processes", "threads", "consumer"]
 Resume = Literal["exact", "refuse", "none"]
 ShortBatches = Literal["last", "per-worker"]
 Order = Literal["seeded", "invariant", "free"]
+Unshuffled = Literal["source", "per-worker", "free"]
 BlastRadius = Literal["sample", "batch", "shard", "file"]
 
 PROMISES: Mapping[str, tuple[str, ...]] = {
@@ -24,6 +25,7 @@ PROMISES: Mapping[str, tuple[str, ...]] = {
     "resume": get_args(Resume),
     "short_batches": get_args(ShortBatches),
     "order": get_args(Order),
+    "unshuffled": get_args(Unshuffled),
     "blast_radius": get_args(BlastRadius),
 }
 """The promises of a contract whose value is one of a few words, with these."""

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import UserError
 from ..nearest import hint, unknown
 from ..plain import Plain
-from .choices import PROMISES, AfterError, Batches, BlastRadius, OnDamage, Order, Readers, Resume, ShortBatches, Tail
+from .choices import (
+    PROMISES,
+    AfterError,
+    Batches,
+    BlastRadius,
+    OnDamage,
+    Order,
+    Readers,
+    Resume,
+    ShortBatches,
+    Tail,
+    Unshuffled,
+)
 from .once import make_once
 from .samples import Sample
 from .source_names import SOURCES
@@ -154,6 +166,10 @@ class Contract(Plain):
     """What decides the order of a shuffled epoch. ``seeded``: the seed and the number of the epoch, so that two runs in one
     topology have the same order; ``invariant``: they decide it with any number of workers; ``free``: nothing is promised.
     None: ``seeded``, but ``free`` for a drop-in class whose signature has no ``generator``."""
+    unshuffled: Unshuffled | None = None
+    """In which order the samples come without shuffling. ``source``: in that of the source, with any number of workers;
+    ``per-worker``: each worker delivers its own samples in that order; ``free``: nothing is promised. None: ``source`` in
+    memory, or ``per-worker`` where workers read and batch shares of their own; on disk inferred."""
     formats: tuple[str, ...] | None = None
     """The file extensions of pictures that the loader accepts, without the dot; nothing is required for others. None:
     all."""
