@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import time
 from pathlib import Path
 
+import psutil
 import pytest
+import trials
 from badbatch.harness.processes import temporary_folder as module
+from badbatch.harness.processes.supervisor import Supervisor
 from badbatch.harness.processes.temporary_folder import (
     about_long_paths,
     make_temporary_folder,
@@ -77,3 +81,21 @@ def test_where_nothing_can_be_made_the_report_says_so(trial: Path, monkeypatch: 
     assert "/nowhere" in about_long_paths() and "AF_UNIX" in about_long_paths()
     remove_temporary_folder(trial)
     assert list(trial.iterdir()) == []
+
+
+def test_nothing_is_left_when_all_processes_are_killed(tmp_path: Path) -> None:
+    """Neither the process of a trial nor the one that forks trials can remove the short path then."""
+    loader = "fixtures.loaders.forkless:lines"  # stalls in a fork
+    folder = tmp_path / ("deep-" * 20)
+    with Supervisor(loader, trials.ROOT, "fork") as supervisor:
+        supervisor.start(trials.question(loader, "clean", source="jsonl"), folder)
+        deadline = time.monotonic() + 30
+        while not list(folder.glob("events-*.bin")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        private = Path(os.readlink(folder / "tmp.short"))
+        assert private.is_dir()
+        assert supervisor._process is not None
+        zygote = psutil.Process(supervisor._process.pid)
+        for process in [zygote, *zygote.children(recursive=True)]:
+            process.kill()
+    assert not private.exists()

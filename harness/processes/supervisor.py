@@ -30,6 +30,7 @@ from ..trial.history import History
 from ..trial.spec import TrialSpec
 from .process_tree import end_tree
 from .shared_memory import Conditions
+from .temporary_folder import remove_temporary_folder
 
 _READY_WITHIN_S = 120.0  # importing torch from a cold disk, under load
 _PATIENCE_S = 8.0  # after a trial's deadline, until its trial supervisor is asked to stop; the same time again until it is killed
@@ -215,6 +216,8 @@ class Supervisor:
                     os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
         self._log.close()
+        for folder, *_ in self._running.values():  # their trial supervisors may have been killed
+            remove_temporary_folder(folder)
         self._running.clear()
 
     def __enter__(self) -> Supervisor:
