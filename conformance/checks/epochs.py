@@ -22,8 +22,8 @@ from .base import Violation, check, count, from_an_error
     why="An iterator that is exhausted, or continues where the last epoch stopped, trains later epochs on a part of the data.",
     source="the iterable protocol: each iter() starts from the beginning",
     exercised=lambda spec: spec.epochs > 1,
-    # A later epoch that is not whole delivers fewer batches than len() says.
-    implies=("honest-length",),
+    # A later epoch that is not whole delivers fewer batches than len() says, and may begin with the rest of the one before it.
+    implies=("honest-length", "declared-order"),
 )
 def fresh_epoch(history: History, ledger: Ledger, expected: Expectation) -> Iterator[Violation]:
     """Epochs two and three, the epoch after an early break, and the one after an error."""
