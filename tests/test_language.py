@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("harness", "conformance", "fixtures", "tests", "benchmarks", "docs")
 FILES = sorted(
-    [*ROOT.glob("*.md"), *(file for folder in FOLDERS for end in ("py", "md") for file in (ROOT / folder).rglob(f"*.{end}"))]
+    [*ROOT.glob("*.md"), *(file for folder in FOLDERS for end in ("py", "md", "toml") for file in (ROOT / folder).rglob(f"*.{end}"))]
 )
 RETIRED = (
     # Home-made names of things that have a standard name.
@@ -32,11 +32,10 @@ RETIRED = (
 _BAD = re.compile(rf"\b({'|'.join(RETIRED)})\b", re.IGNORECASE)
 
 
-
 def texts(file: Path) -> Iterator[tuple[int, str]]:
-    """Line and text of each docstring, message and comment of a module; of a page the text outside of its code."""
+    """Line and text of each docstring, message and comment of a module; of a page or a known file the text outside of its code."""
     text = file.read_text(encoding="utf-8")
-    if file.suffix == ".md":
+    if file.suffix in (".md", ".toml"):
         yield 1, re.sub(r"```.*?```", "", text, flags=re.DOTALL)
         return
     for node in ast.walk(ast.parse(text)):
