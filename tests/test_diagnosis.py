@@ -61,6 +61,12 @@ _IDLE = (
     '  File "/site-packages/torch/utils/data/dataloader.py", line 725 in __next__\n'
 )
 _A, _B, _IN_ORDER = "7,3,9,1 11,0,2,8 5,4,10,6 end", "2,8,0,11 4,6,5,10 9,1,3,7 end", "0-3 4-7 8-11 end"
+_BUDGET: dict[str, Any] = {
+    "plan": {sample: Raise() for sample in (4, 5, 6)},
+    "contract": dataclasses.replace(SKIPS, skip_budget=True),
+    "max_consecutive_skips": 2,
+}
+_FOUR = {sample: Raise() for sample in (4, 5, 6, 7)}
 _SET_BACK: dict[str, Any] = {"shuffle": True, "phases": set_back(), "set_epoch": True}
 _PERSISTENT: dict[str, Any] = {**_SET_BACK, "topology": Topology(2, persistent=True)}
 _FEEDER = '  File "/lib/python3.11/multiprocessing/queues.py", line 244, in _feed\nTypeError: cannot pickle\n'
@@ -205,6 +211,12 @@ STORIES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("same-order-each-epoch", "epochs-differ", f"{_A} epoch {_A} epoch {_A}", _SET_BACK),
     ("epoch-unknown-to-persistent-workers", "epochs-differ", f"{_A} epoch {_A} epoch {_A}", _PERSISTENT),
     ("set-epoch-ignored", "epochs-differ", f"{_A} epoch {_B} epoch {_B.replace('2,8', '8,2')}", _SET_BACK),
+    ("skips-not-limited", "skip-budget", "0-3 fault4 skip4 fault5 skip5 fault6 skip6 7 8-11 end", _BUDGET),
+    ("skips-end-silently", "skip-budget", "0-3 fault4 skip4 fault5 skip5 fault6 skip6 end", {**_BUDGET, "plan": _FOUR}),
+    ("skips-counted-in-total", "skip-budget", "0-3 fault4 skip4 fault5 skip5 6-7 fault8 raise:RuntimeError:3_in_total end",
+     {**_BUDGET, "plan": {sample: Raise() for sample in (4, 5, 8)}}),
+    ("read-before-delivery", "bounded-reads", "0-3 read4-7 read4-7 4-7 read8-11 read8-11 8-11 end", {}),
+    ("final-error-retried", "bounded-reads", "0-3 fault5 fault5 raise 8-11 end", {"plan": {5: RaiseTwoArgumentError()}}),
 ]
 
 NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -388,6 +400,16 @@ NEAR_MISSES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("closing-waits-in-vain", "no-leftovers", "0-3 4-7 8-11 end closing +20s stalled", {}),
     # What was left is not a helper.
     ("helpers-not-ended", "no-leftovers", "0-3 4-7 8-11 end closing closed left:file:tmp123", {}),
+    # An error ended the epoch.
+    ("skips-not-limited", "skip-budget", "0-3 fault4 skip4 fault5 skip5 fault6 raise:RuntimeError:broken end", _BUDGET),
+    # What follows the damage arrived.
+    ("skips-end-silently", "skip-budget", "0-3 fault4 skip4 fault5 skip5 fault6 skip6 7 8-11 end", _BUDGET),
+    # They were in a row.
+    ("skips-counted-in-total", "skip-budget", "0-3 fault4 skip4 fault5 skip5 fault6 raise:RuntimeError:broken end", _BUDGET),
+    # Each of two workers read them once.
+    ("read-before-delivery", "bounded-reads", "w0:read0-11 w1:read0-11 0-3 4-7 8-11 end", {"source": "stream", "workers": 2}),
+    # An OSError may pass.
+    ("final-error-retried", "bounded-reads", f"0-3 {'fault5 ' * 11}raise 8-11 end", {}),
 ]
 
 
