@@ -105,11 +105,12 @@ def test_a_trial_that_is_not_selected_is_added(begun: list[str]) -> None:
 @pytest.mark.parametrize(
     ("chosen", "added"),
     [
-        (options("shuffled", workers=(2,)), {"shuffled[workers=0]"}),
-        (options("shuffled", workers=(2,), not_checks=(LAW,)), set()),
+        (options("shuffled", workers=(2,)), {"shuffled[workers=0]", "shuffled[workers=2]#1"}),
+        (options("shuffled", workers=(2,), not_checks=(LAW,)), {"shuffled[workers=2]#1"}),
+        (options("shuffled", workers=(2,), not_checks=(LAW, "seeded-order")), set()),
         (options("shuffled", workers=(2,), checks=("no-duplicates",)), set()),
-        (options("shuffled", workers=(0,)), set()),
-        (options("shuffled", "segfault", "hung-read", workers=(0, 2)), set()),
+        (options("shuffled", workers=(0,)), {"shuffled[workers=0]#1"}),
+        (options("shuffled", "segfault", "hung-read", workers=(0, 2)), {"shuffled[workers=0]#1", "shuffled[workers=2]#1"}),
         (options("clean", workers=(0, 2)), {"clean[workers=1]", "clean[workers=3]"}),
         (Options(quick=True), {f"{name}[workers=0,ranks=2]" for name in quick.RELATED}),
     ],
