@@ -22,7 +22,10 @@ _ROUNDS = 1
 _ONE_SUITE = """
 import os, resource, sys, tempfile
 import badbatch.harness
-from badbatch.conformance.options import Options
+try:  # where it was at first
+    from badbatch.conformance.commands.options import Options
+except ImportError:
+    from badbatch.conformance.options import Options
 from badbatch.conformance.engine.suite import Suite
 from pathlib import Path
 assert Path(badbatch.harness.__file__).resolve().is_relative_to(Path(sys.argv[1]).resolve()), badbatch.harness.__file__
