@@ -103,7 +103,7 @@ def test_a_loader_with_threads_for_workers_passes_undeclared() -> None:
     assert [f"{v.trial} {v.check}: {v.mark.value}: {v.happened or v.reason}" for v in wrong] == []
     assert (report.contracts["map"].readers, "readers" in report.contracts["map"].inferred) == ("threads", True)
     not_run = {trial.spec.scenario for trial in report.trials if trial.ended == "not run"}
-    not_run -= {name for name in not_run if scenarios.find(name).resumes}
+    not_run -= {name for name in not_run if scenarios.find(name).resumes or scenarios.find(name).limits_skips}
     assert not_run == {"hung-holding-lock", "segfault", "abort", "killed", "frozen", "exit", "exit-zero"}
     assert report.exit_code is ExitCode.KEPT
 

@@ -325,6 +325,7 @@ WORDS: tuple[Term, ...] = (
         "The result of a check on a trial: fail, inconclusive, pass, n/a or known.",
         see=("fail", "flaky", "inconclusive", "known"),
     ),
+    Term("versions", "In a report: each library that the loader's module and its project import, with its version."),
     Term("worker", "A process (or thread) of the loader that reads samples for one rank.", also=("workers",)),
     Term(
         "zygote",
