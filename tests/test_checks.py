@@ -173,6 +173,7 @@ KEPT: list[tuple[str, str, dict[str, Any]]] = [
     ("fresh-epoch", "0-3 fault5 raise 8-11 end epoch 0-3 4-7 8-11 end", {"plan": {5: Transient(failures=1)}}),
     ("declared-order", _IN_ORDER, {}),
     ("declared-order", "r0: 0,2 4,6 8 end r1: 1,3 5,7 0 end", {"ranks": 2, "samples": 9, "batch": 2}),  # padding begins again
+    ("declared-order", "r0: 0,1 2,3 end r1: 4,5 6,7 end r2: 8,9 0,1 end", {"ranks": 3, "samples": 10, "batch": 2}),
     ("declared-order", "0-3 0-3 4-7 8-11 end", {}),  # what comes twice is another check's
     ("declared-order", "0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2, "contract": _PER_WORKER}),
     ("declared-order", "0,2,4,6 1,3,5,7 8,10 9,11 end", {"workers": 2, "source": "sharded_stream"}),  # the source splits itself

@@ -66,14 +66,19 @@ def promised(contract: Contract, spec: TrialSpec) -> Unshuffled | None:
 def places(history: History, epoch: int, rank: int, padding: int = 0) -> Ids:
     """For each sample that a rank got, in order of arrival, its place in the source: by the name of its file, then by its id.
 
-    Later arrivals of a sample are left out, and samples without an id; so are those at the end that may be padding.
+    Later arrivals of a sample are left out, and samples without an id; so are those at the end that may be padding: they arrived more
+    than once on all ranks together.
 
     Args:
         padding: how many samples may be repeated on all ranks together.
     """
     ids = arrived(history, epoch, rank)
-    per_rank = -(-padding // history.spec.topology.ranks)
-    ids = ids[: len(ids) - per_rank] if per_rank else ids
+    if padding:
+        everywhere = np.concatenate(by_rank(history, epoch))
+        end = ids[-padding:]
+        repeated = np.array([np.count_nonzero(everywhere == sample) > 1 for sample in end], np.bool_)
+        once = np.flatnonzero(~repeated)
+        ids = ids[: len(ids) - (len(end) - int(once[-1]) - 1 if len(once) else len(end))]
     ids = ids[(ids >= 0) & (ids < history.spec.samples)]
     _, first = np.unique(ids, return_index=True)
     ids = ids[np.sort(first)]
