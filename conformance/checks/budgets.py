@@ -15,7 +15,7 @@ from ...harness.trial.event_log import Kind
 from ...harness.trial.history import Events, History
 from ...harness.trial.phases import plain
 from ...harness.trial.spec import TrialSpec
-from ..judging.expectation import Expectation
+from ..judging.expectation import Expectation, longest_run
 from ..judging.ledger import Epoch, Ledger
 from ..judging.raised import DURING_EPOCH, last_line, may_pass, quoted
 from .base import Violation, check, count, spans, was
@@ -49,7 +49,7 @@ def skip_budget(history: History, ledger: Ledger, expected: Expectation) -> Iter
             if expected.must_give_up and epoch.whole:
                 yield Violation(
                     f"an error after more than {count(limit, 'damaged sample')} in a row",
-                    f"the epoch ended without an error; {_passed(expected)} in a row",
+                    f"the epoch ended without an error, although {longest_run(expected.damaged)} in a row were damaged",
                 )
         elif not expected.may_give_up:
             yield Violation(
@@ -58,11 +58,6 @@ def skip_budget(history: History, ledger: Ledger, expected: Expectation) -> Iter
             )
         else:
             yield from _counted(history, raised[0], limit, expected)
-
-
-def _passed(expected: Expectation) -> str:
-    damaged = int(np.count_nonzero(expected.damaged))
-    return f"{damaged} samples were damaged"
 
 
 def _counted(history: History, raised: Any, limit: int, expected: Expectation) -> Iterator[Violation]:

@@ -268,7 +268,7 @@ class Expectation:
         if self.skip_limit is None:
             return False
         in_order = self._processes == 1 and not self.spec.shuffle
-        met = _longest_run(self.damaged) if in_order else int(np.count_nonzero(self.damaged))
+        met = longest_run(self.damaged) if in_order else int(np.count_nonzero(self.damaged))
         return met > self.skip_limit
 
     @property
@@ -279,10 +279,10 @@ class Expectation:
         """
         if self.skip_limit is None or self.spec.shuffle:
             return False
-        return _longest_run(self.damaged) > self.skip_limit * self._processes
+        return longest_run(self.damaged) > self.skip_limit * self._processes
 
 
-def _longest_run(chosen: npt.NDArray[np.bool_]) -> int:
+def longest_run(chosen: npt.NDArray[np.bool_]) -> int:
     """The length of the longest run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], chosen, [False]))))
     return int(np.max(edges[1::2] - edges[::2], initial=0))
